@@ -1,0 +1,1 @@
+"""Holdfast: background work that is never lost, never silently run twice, and always visible."""

@@ -1,0 +1,157 @@
+"""Every error that Holdfast raises, in one tree.
+
+HoldfastError
+├── ConfigError              a setting is wrong; says which, where it came from, what to write instead
+├── InvalidOptions           a decorator or `.options(…)` was given something senseless
+├── InvalidArguments         a call does not fit its task, or cannot be stored as JSON
+├── UnknownTask              no task of that name is registered here
+├── NotOpen                  used before `async with hf:` or after it
+├── QueueFull                the queue stayed above its low watermark until the deadline
+├── IdempotencyConflict      the key is taken by a different request
+├── JobNotFound              no job has that id (any more)
+├── JobStateError            the job is not in a state that allows this
+├── JobFailed                the awaited job ended dead
+├── JobCancelled             the awaited job ended cancelled
+├── LeaseLost                this run is no longer the job's owner: nothing that it writes counts
+├── SoftTimeout              raised inside a task at its soft limit
+├── HardTimeout              recorded when a run was ended at its hard limit
+├── PermanentError           raised by a task: dead at once, no further attempt
+├── RetryLater               raised by a task: run again after a delay, not counted as an attempt
+└── StoreError
+    ├── StoreUnavailable     out of reach, locked or full for now; the same call may succeed later
+    ├── OutcomeUnknown       the store may or may not have committed; asking again was given up
+    ├── StoreDataError       the store refuses these very rows; other rows would pass
+    └── StoreBroken          wrong file, wrong schema, no permission: a person has to act
+
+Messages name the thing, the place and the remedy. Drivers' errors are translated once, in the store.
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """Base of everything Holdfast raises on purpose."""
+
+
+class ConfigError(HoldfastError):
+    """A setting is wrong."""
+
+
+class InvalidOptions(HoldfastError, ValueError):
+    """A task, queue or call was configured with something senseless."""
+
+
+class InvalidArguments(HoldfastError, ValueError):
+    """The arguments do not fit the task's signature, or cannot be stored as JSON."""
+
+
+class UnknownTask(HoldfastError, LookupError):
+    """No task of that name is registered in this app."""
+
+
+class NotOpen(HoldfastError, RuntimeError):
+    """The app has no open store: use it inside `async with hf:`."""
+
+
+class QueueFull(HoldfastError):
+    """The queue is over its watermark and stayed so until the caller's deadline."""
+
+    def __init__(self, queue: str, *, depth: int, high: int, low: int, retry_after: float) -> None:
+        self.queue = queue
+        self.depth = depth
+        self.retry_after = retry_after
+        super().__init__(
+            f"queue {queue!r} is full: {depth:,} jobs are ready (high watermark {high:,}) and it accepts "
+            f"more once it has drained to {low:,}; nothing was enqueued; try again in {retry_after:g} s, "
+            "add workers, or raise the watermarks"
+        )
+
+
+class IdempotencyConflict(HoldfastError):
+    """The same idempotency key was used before for a different task or other arguments."""
+
+    def __init__(self, key: str, *, tenant: str, job_id: object) -> None:
+        self.key = key
+        self.job_id = job_id
+        scope = f" of tenant {tenant!r}" if tenant else ""
+        super().__init__(
+            f"idempotency key {key!r}{scope} already belongs to job {job_id}, which has another task or "
+            "other arguments; nothing was enqueued; use a new key for a new request"
+        )
+
+
+class JobNotFound(HoldfastError, LookupError):
+    """No job has this id; it may have been pruned."""
+
+    def __init__(self, job_id: object) -> None:
+        self.job_id = job_id
+        super().__init__(f"there is no job {job_id}; ended jobs are pruned after their retention")
+
+
+class JobStateError(HoldfastError):
+    """The job's state does not allow what was asked."""
+
+
+class JobFailed(HoldfastError):
+    """The awaited job ended `dead`."""
+
+    def __init__(self, job_id: object, *, error_type: str, message: str) -> None:
+        self.job_id = job_id
+        self.error_type = error_type
+        self.error_message = message
+        super().__init__(f"job {job_id} is dead after {error_type}: {message}")
+
+
+class JobCancelled(HoldfastError):
+    """The awaited job ended `cancelled`."""
+
+    def __init__(self, job_id: object, *, reason: str | None) -> None:
+        self.job_id = job_id
+        self.reason = reason
+        super().__init__(f"job {job_id} was cancelled" + (f": {reason}" if reason else ""))
+
+
+class LeaseLost(HoldfastError):
+    """This worker was declared dead, or this run lost its lease: its writes are refused."""
+
+
+class SoftTimeout(HoldfastError):
+    """Raised inside a task when its soft limit is reached; uncaught, it fails the attempt."""
+
+
+class HardTimeout(HoldfastError):
+    """Recorded as the error of an attempt that was ended at its hard limit."""
+
+
+class PermanentError(HoldfastError):
+    """Raise it in a task that can never succeed: the job is dead at once, without further attempts."""
+
+
+class RetryLater(HoldfastError):
+    """Raise it in a task to run again `after` seconds; such a run is not counted as an attempt."""
+
+    def __init__(self, message: str = "", *, after: float) -> None:
+        if not 0 <= after < 10 * 365 * 86400:
+            raise InvalidOptions(f"RetryLater(after={after!r}): needs seconds from 0 to ten years")
+        self.after = float(after)
+        super().__init__(message or f"asked to run again in {after:g} s")
+
+
+class StoreError(HoldfastError):
+    """Something is wrong with, or in, the store."""
+
+
+class StoreUnavailable(StoreError):
+    """The store is out of reach, locked or full for now; repeating the call may succeed."""
+
+
+class OutcomeUnknown(StoreError):
+    """Whether the write was committed could not be found out in time."""
+
+
+class StoreDataError(StoreError):
+    """The store refuses these rows themselves; a batch is bisected to find them."""
+
+
+class StoreBroken(StoreError):
+    """The store cannot be used as it is: a person has to act."""
