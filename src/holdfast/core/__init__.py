@@ -1,0 +1,1 @@
+"""The job as pure values and decisions: no await, no I/O, no clock, no third party."""

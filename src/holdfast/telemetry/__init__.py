@@ -1,0 +1,1 @@
+"""What happened, as typed events: code emits them, subscribers make logs, metrics and traces of them."""

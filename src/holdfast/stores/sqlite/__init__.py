@@ -1,0 +1,7 @@
+"""The embedded store: one SQLite file, one writer thread per process, several processes per file."""
+
+from __future__ import annotations
+
+from holdfast.stores.sqlite.store import SqliteStore
+
+__all__ = ["SqliteStore"]

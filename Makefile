@@ -1,0 +1,65 @@
+# Every target sets up .venv by itself: the machine needs make and Python 3.11 or newer, nothing else.
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.holdfast-installed
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench campaign ablate docs fresh-venv
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo '  Options are passed on with ARGS, as in: make test ARGS="-k lease"'
+	@echo '  Another Python is chosen with PYTHON, as in: make PYTHON=python3.13 test'
+
+run: $(STAMP) ## Run the demonstration: jobs, a retry, a dead letter, a killed worker
+	@$(BIN)/python -m examples.demo $(ARGS)
+
+test: $(STAMP) ## Run the tests
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal $(if $(ARGS),$(ARGS),tests)
+
+check: $(STAMP) ## Check style, formatting, types and layers
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m ruff format --check .
+	@$(BIN)/python -m mypy
+	@$(BIN)/lint-imports
+
+bench: $(STAMP) ## Measure throughput and latency on this machine
+	@$(BIN)/python -m bench $(ARGS)
+
+campaign: $(STAMP) ## Run processes under random faults for a while and check every promise
+	@$(BIN)/python -m tests.campaign $(ARGS)
+
+ablate: $(STAMP) ## Remove each safeguard in turn and show that a test notices
+	@$(BIN)/python -m tests.ablate $(ARGS)
+
+docs: $(STAMP) ## Check that the documentation is true
+	@$(BIN)/python -m pytest -q tests/docs $(ARGS)
+
+# The stamp holds the directory it was made for: in a copied tree, .venv would run the original's sources.
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+$(STAMP): fresh-venv
+endif
+
+fresh-venv:
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+		echo "Holdfast needs Python 3.11 or newer, and there is no '$(PYTHON)' here: install one," \
+			"or name it, as in: make PYTHON=/path/to/python3.12 test" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Holdfast needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1):" \
+			"name a newer one, as in: make PYTHON=python3.12 test" >&2; exit 1; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version) …"
+	@$(PYTHON) -m venv --clear $(VENV) || { \
+		echo "$(PYTHON) could not make $(VENV); the lines above say why" \
+			"(on Debian and Ubuntu it needs the package python3-venv)" >&2; exit 1; }
+
+$(STAMP): pyproject.toml
+	@echo "Installing Holdfast and its tools into $(VENV) …"
+	@# A fresh environment may bring a pip that does not know dependency groups (before 25.1).
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@printf '%s' '$(CURDIR)' > $@

@@ -1,0 +1,316 @@
+"""Every setting: its default, its bounds, where its value came from; the only reader of the environment.
+
+Settings of one task or one call (retries, time limits, delays) are not here: they belong to the task.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from holdfast.core.errors import ConfigError
+
+_DAY_S = 86_400.0
+_TEN_YEARS_S = 3650 * 86_400
+_KIB = 1024
+
+_PREFIX = "HOLDFAST_"
+_CONFIG_VARIABLE = "HOLDFAST_CONFIG"
+_TEST_PREFIX = "HOLDFAST_TEST_"
+# Kubernetes puts these into every pod beside a service called `holdfast` or `holdfast-…`: not for us.
+_SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$")
+
+
+class Setting(NamedTuple):
+    """One row of the table of settings, from which docs and `doctor` are made."""
+
+    name: str
+    default: Any
+    doc: str
+    low: float | None
+    high: float | None
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return _PREFIX + self.name.upper()
+
+    @property
+    def requirement(self) -> str:
+        """What a right value is, in words that fit after “is not”."""
+        match self.default:
+            case int():
+                return f"a whole number from {self.low:,} to {self.high:,}"
+            case float():
+                return f"a number of seconds from {self.low:,} to {self.high:,}"
+            case tuple():
+                return "a list of queue names, or one text with commas between them"
+            case _:
+                return "a text"
+
+
+class _Value(NamedTuple):
+    value: Any
+    origin: str
+
+
+def _setting(default: Any, doc: str, *, low: float | None = None, high: float | None = None) -> Any:
+    shown = (
+        f"{default:,}" if isinstance(default, int) else f"{default:,g}" if isinstance(default, float) else ""
+    )
+    shown = shown or (f"`{default}`" if default else "none")
+    return field(default=default, metadata={"doc": f"{doc} Defaults to {shown}.", "low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Config:
+    """Every setting of one app; `Config.load()` reads file and environment, `Config()` reads nothing."""
+
+    url: str = _setting("sqlite:///holdfast.db", "Where jobs are stored: `sqlite:///file.db` or `:memory:`.")
+    queues: tuple[str, ...] = _setting((), "The queues a worker serves; without any, every queue it knows.")
+    concurrency: int = _setting(100, "Jobs that one worker process runs at once.", low=1, high=10_000)
+    threads: int = _setting(32, "Threads of one worker process for `def` tasks.", low=1, high=1_000)
+    lease_s: float = _setting(
+        10.0, "Seconds without a heartbeat after which a worker's jobs go to others.", low=0.5, high=3_600
+    )
+    grace_s: float = _setting(
+        30.0, "Seconds that running jobs get to end when a worker is told to stop.", low=0, high=86_400
+    )
+    poll_s: float = _setting(
+        1.0, "Seconds between looks into the store when nothing announces work.", low=0.01, high=60
+    )
+    wait_s: float = _setting(5.0, "Seconds that an enqueue waits while its queue is full.", low=0, high=3_600)
+    high_watermark: int = _setting(
+        10_000, "Ready jobs in a queue from which on enqueues wait.", low=1, high=1_000_000_000
+    )
+    low_watermark: int = _setting(
+        2_000, "Ready jobs to which a full queue has to drain to accept again.", low=0, high=1_000_000_000
+    )
+    payload_limit: int = _setting(
+        1024 * _KIB, "Bytes that a job's arguments may take as JSON.", low=_KIB, high=64 * 1024 * _KIB
+    )
+    result_limit: int = _setting(
+        1024 * _KIB, "Bytes that a job's result may take as JSON.", low=_KIB, high=64 * 1024 * _KIB
+    )
+    key_window_s: float = _setting(
+        _DAY_S, "Seconds for which an idempotency key is remembered.", low=1, high=_TEN_YEARS_S
+    )
+    keep_succeeded_s: float = _setting(
+        _DAY_S, "Seconds for which a succeeded job can be looked up.", low=0, high=_TEN_YEARS_S
+    )
+    keep_cancelled_s: float = _setting(
+        7 * _DAY_S, "Seconds for which a cancelled job can be looked up.", low=0, high=_TEN_YEARS_S
+    )
+    unknown_after_s: float = _setting(
+        300.0, "Seconds of asking again before an unanswered enqueue is `OutcomeUnknown`.", low=1, high=3_600
+    )
+    failpoints: str = _setting("", "Faults to inject at named moments; for tests only.")
+
+    _origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        for setting in self.settings():
+            given = getattr(self, setting.name)
+            try:
+                object.__setattr__(self, setting.name, _checked(setting, given))
+            except ConfigError as error:
+                raise ConfigError(f"setting {setting.name} ({self.origin(setting.name)}): {error}") from None
+        if self.low_watermark >= self.high_watermark:
+            raise ConfigError(
+                f"setting low_watermark ({self.origin('low_watermark')}): {self.low_watermark} is not below "
+                f"high_watermark, which is {self.high_watermark} ({self.origin('high_watermark')})"
+            )
+
+    @classmethod
+    def settings(cls) -> tuple[Setting, ...]:
+        """The table of settings, in the order in which they are documented."""
+        return tuple(Setting(f.name, f.default, **f.metadata) for f in fields(cls) if f.metadata)
+
+    @classmethod
+    def load(
+        cls, *, path: str | Path | None = None, environ: Mapping[str, str] | None = None, **arguments: Any
+    ) -> Config:
+        """Read the settings: arguments go before the environment, which goes before the file.
+
+        The file is `path`, else the one that HOLDFAST_CONFIG names, else `holdfast.toml`, else the table
+        `[tool.holdfast]` of `pyproject.toml`; the latter two are looked for in the current directory only,
+        never above it. One file is read, the first of these. A variable that is empty and an argument that is
+        None count as not given.
+        """
+        environ = os.environ if environ is None else environ
+        known = {setting.name: setting for setting in cls.settings()}
+        given: dict[str, _Value] = {}
+        if path is not None:
+            given.update(_from_file(Path(path), "argument path", known))
+        elif named := environ.get(_CONFIG_VARIABLE, "").strip():
+            given.update(_from_file(Path(named), f"variable {_CONFIG_VARIABLE}", known))
+        else:
+            here = [file for file in (Path("holdfast.toml"), Path("pyproject.toml")) if file.is_file()]
+            given.update(item for file in here[:1] for item in _from_file(file, "found here", known))
+        given.update(_from_environment(environ, known))
+        given.update(_from_arguments(arguments, known))
+        return cls(
+            **{name: value for name, (value, _) in given.items()},
+            _origins={name: origin for name, (_, origin) in given.items()},
+        )
+
+    def origin(self, name: str) -> str:
+        """Where a setting's value came from: `default`, `file …`, `variable …` or `argument …`."""
+        known = {setting.name: setting for setting in self.settings()}
+        if name not in known:
+            raise _unknown(name, known, "Config.origin")
+        if name in self._origins:
+            return self._origins[name]
+        return "default" if getattr(self, name) == known[name].default else f"argument {name}"
+
+    def masked(self) -> dict[str, Any]:
+        """Every setting's value, fit to be shown: without a password."""
+        values = {setting.name: getattr(self, setting.name) for setting in self.settings()}
+        return values | {"url": mask(self.url)}
+
+    def __repr__(self) -> str:
+        return f"Config({', '.join(f'{name}={value!r}' for name, value in self.masked().items())})"
+
+
+def mask(url: str) -> str:
+    """The URL with `***` in place of every password, also where it is no valid URL."""
+    url = re.sub(r"^((?:[^:/@]+://)?[^:/@]*):.*@", r"\1:***@", url, flags=re.DOTALL)
+    return re.sub(r"(?i)(password|passwd|pwd|secret|token)=('[^']*'|[^&\s]+)", r"\1=***", url)
+
+
+def sqlite_path(url: str) -> str:
+    """The file that a `sqlite:` URL names, or `:memory:`."""
+    if url == ":memory:":
+        return url
+    shown = mask(url)
+    scheme, colon, rest = url.partition(":")
+    if not colon:
+        raise ConfigError(f"{shown!r} is not a URL: for a file of that name write 'sqlite:///{shown}'")
+    if scheme.lower() != "sqlite":
+        raise ConfigError(
+            f"{shown!r} has the scheme {scheme!r}, and this version stores jobs in SQLite only: "
+            "write 'sqlite:///file.db'"
+        )
+    if not rest.startswith("///"):
+        raise ConfigError(
+            f"{shown!r} needs three slashes, because SQLite has no hosts: write "
+            f"'sqlite:///{mask(rest.lstrip('/')) or 'file.db'}', or four slashes before an absolute path"
+        )
+    if "?" in rest or "#" in rest:
+        raise ConfigError(
+            f"{shown!r} has options, and SQLite takes none here: end the URL after the file's name "
+            "(in a name, write %3F for a question mark and %23 for a hash)"
+        )
+    path = unquote(rest[3:])
+    if not path or path.endswith("/"):
+        raise ConfigError(f"{shown!r} names no file: write 'sqlite:///{path}holdfast.db'")
+    if "\0" in path:
+        raise ConfigError(f"{shown!r} has a NUL character in its file's name: leave out '%00'")
+    return path
+
+
+def _checked(setting: Setting, value: Any) -> Any:
+    """The value in its field's type; refused where it is not one."""
+    wrong = ConfigError(f"{mask(repr(value))} is not {setting.requirement}")
+    match setting.default:
+        case int() | float():
+            kinds = int if isinstance(setting.default, int) else (int, float)
+            if not isinstance(value, kinds) or isinstance(value, bool):
+                raise wrong
+            assert setting.low is not None
+            assert setting.high is not None
+            if not setting.low <= value <= setting.high:
+                raise wrong
+            return type(setting.default)(value)
+        case tuple():
+            names = value
+            if isinstance(value, str):
+                names = value.split(",") if value.strip() else ()
+            if not isinstance(names, (list, tuple)) or not all(
+                isinstance(n, str) and n.strip() for n in names
+            ):
+                raise wrong
+            return tuple(dict.fromkeys(name.strip() for name in names))
+        case _:
+            if not isinstance(value, str):
+                raise wrong
+            if setting.name == "url":
+                sqlite_path(value)
+            return value
+
+
+def _from_file(path: Path, named_by: str, known: Mapping[str, Setting]) -> Iterator[tuple[str, _Value]]:
+    path = path.absolute()
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"settings file {path} ({named_by}) cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"settings file {path} ({named_by}) is not valid TOML: {error}") from error
+    if path.name == "pyproject.toml":
+        table = _table_of(_table_of(table, "tool", path), "holdfast", path)
+    for name, value in table.items():
+        if name not in known:
+            raise _unknown(name, known, f"file {path}")
+        yield name, _Value(value, f"file {path}")
+
+
+def _table_of(table: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+    inner = table.get(name, {})
+    if not isinstance(inner, dict):
+        raise ConfigError(
+            f"{name!r} in file {path} is {inner!r}: settings go under the heading [tool.holdfast]"
+        )
+    return inner
+
+
+def _from_environment(
+    environ: Mapping[str, str], known: Mapping[str, Setting]
+) -> Iterator[tuple[str, _Value]]:
+    variables = {setting.variable: setting for setting in known.values()}
+    for variable in sorted(name for name in environ if name.startswith(_PREFIX)):
+        text = environ[variable].strip()
+        if variable in variables:
+            if text:
+                setting = variables[variable]
+                yield setting.name, _Value(_parsed(setting, text), f"variable {variable}")
+        elif not (
+            variable == _CONFIG_VARIABLE
+            or variable.startswith(_TEST_PREFIX)
+            or _SERVICE_LINK.search(variable)
+        ):
+            raise _unknown(variable, [*variables, _CONFIG_VARIABLE], "the environment")
+
+
+def _parsed(setting: Setting, text: str) -> Any:
+    """The number that a variable's text spells; other text as it is, for the check to refuse."""
+    if not isinstance(setting.default, (int, float)):
+        return text
+    try:
+        return type(setting.default)(text)
+    except ValueError:
+        return text
+
+
+def _from_arguments(
+    arguments: Mapping[str, Any], known: Mapping[str, Setting]
+) -> Iterator[tuple[str, _Value]]:
+    for name, value in arguments.items():
+        if name not in known:
+            raise _unknown(name, known, "an argument")
+        if value is not None:
+            yield name, _Value(value, f"argument {name}")
+
+
+def _unknown(name: str, known: Iterable[str], where: str) -> ConfigError:
+    names = list(known)
+    nearest = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(names)}"
+    return ConfigError(f"there is no setting {name} (in {where}): {hint}")

@@ -1,0 +1,171 @@
+"""How a worker's free slots are shared between lanes; which job of a lane comes next is the store's order.
+
+Deficit round robin as quotas per fetch: each lane that is believed to have work earns credit in proportion to
+its weight, is asked for what it has earned, and pays for what it got. Processes share no state.
+
+Slots left over by rounding go to the lanes that would otherwise be the first to fall a whole job behind, none
+to one that is ahead. (Giving them to the largest remainders sounds as good and is not: lanes then drift
+more than a job away from their share, and a 10 % lane is left out of some fetches of ten or more.) While all
+lanes have work, each stays less than one job from its ideal share, whatever the capacities are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from holdfast.core.errors import InvalidOptions
+
+PROBE_EVERY_S: Final = 1.0
+_ROUNDING: Final = 1e-9  # credits are sums of floats: 2.9999999999 has earned three
+
+
+class Lane(NamedTuple):
+    """A queue and a priority: what is claimed from, in one order."""
+
+    queue: str
+    priority: int
+
+
+class _Account:
+    """What is known of one lane."""
+
+    __slots__ = ("asked_at_s", "credit", "empty", "hinted", "weight")
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+        self.credit = 0.0  # jobs earned and not yet got; negative: got ahead of its share
+        self.empty = False  # believed, until the next claim shows otherwise
+        self.hinted = False
+        self.asked_at_s = -math.inf
+
+    def due(self, now_s: float) -> bool:
+        return self.hinted or now_s - self.asked_at_s >= PROBE_EVERY_S
+
+
+class Quotas:
+    """The quotas of one process. A round is: `plan`, claim, `record` each lane, `leftover`, claim, `record`.
+
+    1. Lanes believed to have work share the capacity by weight.
+    2. A lane believed empty is asked for one job once a second, and in the first round after a hint.
+    3. A lane of weight 0 is asked only when no lane of positive weight is believed to have work.
+    4. When nothing is believed to have work, those that are due share the capacity, or else all lanes:
+       whoever asks has decided to ask.
+
+    A claim that failed needs no `record`: the next plan does not count its credit twice.
+    """
+
+    def __init__(self, weights: Mapping[Lane, float]) -> None:
+        self._accounts: dict[Lane, _Account] = {}
+        self.set_weights(weights)
+
+    def set_weights(self, weights: Mapping[Lane, float]) -> None:
+        """Change weights and lanes; credit and belief stay, a new lane starts at zero and as non-empty."""
+        for lane, weight in weights.items():
+            if not 0 <= weight < math.inf:
+                raise InvalidOptions(
+                    f"weight {weight!r} of queue {lane.queue!r}, priority {lane.priority}: must be 0 or more"
+                )
+        accounts: dict[Lane, _Account] = {}
+        for lane, weight in weights.items():
+            account = accounts[lane] = self._accounts.get(lane) or _Account(weight)
+            account.weight = weight
+        self._accounts = accounts
+
+    def hint(self, lane: Lane) -> None:
+        """Somebody says that the lane has work; untrue hints cost one slot of one claim."""
+        if account := self._accounts.get(lane):
+            account.hinted = True
+
+    def plan(self, capacity: int, now_s: float) -> dict[Lane, int]:
+        """How many jobs to ask of which lane, at most `capacity` in all; `now_s` is a monotonic clock."""
+        if capacity <= 0 or not self._accounts:
+            return {}
+        heavy = [lane for lane, account in self._accounts.items() if account.weight > 0]
+        ready = self._ready(heavy)
+        due = self._to_probe(heavy if ready else self._accounts, now_s)
+        quotas = dict.fromkeys(due[:capacity], 1)
+        ready = ready or self._ready(self._accounts) or due or list(self._accounts)
+        free = capacity - len(quotas)
+        if free:
+            earned = self._earned(ready, free, at_most=capacity)
+            for lane in ready:
+                self._accounts[lane].credit = earned[lane]
+            for lane, quota in self._share(earned, free).items():
+                quotas[lane] = quotas.get(lane, 0) + quota
+        for lane, account in self._accounts.items():
+            if lane in quotas:
+                account.asked_at_s = now_s
+            if lane in quotas or not account.empty:
+                # From here on a hint may tell of a job that this claim will not see: it outlives `record`.
+                account.hinted = False
+        return quotas
+
+    def record(self, lane: Lane, *, asked: int, got: int, charged: int | None = None) -> None:
+        """Take note of what a claim brought; `charged` is less than `got` for jobs that could not be run."""
+        if account := self._accounts.get(lane):
+            account.credit -= got if charged is None else charged
+            if asked > 0:
+                account.empty = got < asked
+
+    def leftover(self, plan: Mapping[Lane, int], got: Mapping[Lane, int]) -> dict[Lane, int]:
+        """What the second claim of a round asks: slots that came back unused, of lanes that may have more.
+
+        These are the lanes that gave all they were asked for, and those that have work but were not asked;
+        lanes of weight 0 only when there is no other. Call it after `record`. It may be repeated with its own
+        answer as the plan until nothing is left over: then no slot is free while a lane has known work.
+        """
+        free = sum(plan.values()) - sum(got.values())
+        if free <= 0:
+            return {}
+        able = [
+            lane
+            for lane, account in self._accounts.items()
+            if (got.get(lane, 0) >= plan[lane] if lane in plan else not account.empty)
+        ]
+        able = [lane for lane in able if self._accounts[lane].weight > 0] or able
+        return self._share(self._earned(able, free, at_most=free), free) if able else {}
+
+    def _ready(self, lanes: Iterable[Lane]) -> list[Lane]:
+        return [lane for lane in lanes if not self._accounts[lane].empty]
+
+    def _to_probe(self, lanes: Iterable[Lane], now_s: float) -> list[Lane]:
+        """Lanes believed empty whose turn has come: hinted ones first, then those that waited longest."""
+        due = [lane for lane in lanes if self._accounts[lane].empty and self._accounts[lane].due(now_s)]
+        return sorted(due, key=lambda lane: (not self._accounts[lane].hinted, self._accounts[lane].asked_at_s))
+
+    def _weights(self, lanes: Iterable[Lane]) -> dict[Lane, float]:
+        weights = {lane: self._accounts[lane].weight for lane in lanes}
+        # Lanes of weight 0 among themselves are equal; beside others they have nothing to say.
+        return weights if any(weights.values()) else dict.fromkeys(weights, 1.0)
+
+    def _earned(self, lanes: list[Lane], slots: int, *, at_most: int) -> dict[Lane, float]:
+        """The lanes' credits after sharing out `slots` by weight; they add up to `slots`.
+
+        What is carried over counts up to one batch either way. Its sum is zero as long as the same lanes have
+        work; when one that was away brings credit with it, all make room in proportion to their weights.
+        """
+        carried = {lane: max(-at_most, min(at_most, self._accounts[lane].credit)) for lane in lanes}
+        weights = self._weights(lanes)
+        per_weight = (slots - sum(carried.values())) / sum(weights.values())
+        return {lane: carried[lane] + per_weight * weights[lane] for lane in lanes}
+
+    def _share(self, earned: Mapping[Lane, float], slots: int) -> dict[Lane, int]:
+        """Whole numbers near `earned` that add up to `slots`."""
+        weights = self._weights(earned)
+        candidates = [lane for lane in earned if weights[lane] > 0]
+        quotas = {lane: max(0, math.floor(earned[lane] + _ROUNDING)) for lane in candidates}
+
+        def urgency(lane: Lane) -> tuple[bool, float]:
+            behind = earned[lane] - quotas[lane]
+            return behind <= _ROUNDING, (1 - behind) / weights[lane]
+
+        def patience(lane: Lane) -> tuple[bool, float]:
+            return quotas[lane] > 0, (quotas[lane] - earned[lane]) / weights[lane]
+
+        for _ in range(slots - sum(quotas.values())):
+            quotas[min(candidates, key=urgency)] += 1
+        for _ in range(sum(quotas.values()) - slots):  # only when lanes with saved credit come back together
+            quotas[max(candidates, key=patience)] -= 1
+        return {lane: quota for lane, quota in quotas.items() if quota}

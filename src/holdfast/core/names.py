@@ -1,0 +1,56 @@
+"""Which names are accepted for queues, tasks, tenants, tags, keys and workers; not what they refer to."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from holdfast.core.errors import InvalidOptions
+
+NameKind: TypeAlias = Literal["queue", "task", "tenant", "tag", "key", "worker"]
+
+
+class _Rule(NamedTuple):
+    label: str
+    longest: int
+    refused: re.Pattern[str]  # one character that may not occur
+    allowed: str
+
+
+# Not str.isprintable(): its answer depends on Python's Unicode version, so that a producer and a worker could
+# disagree. Refused are control characters, line and paragraph separators, marks that reverse the text around
+# them (a name must look like what it is), and lone surrogates (no store can encode them).
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_TEXT = "printable characters"
+
+_RULES: Final[dict[str, _Rule]] = {
+    "queue": _Rule("queue name", 64, re.compile(r"[^A-Za-z0-9_.-]"), "letters A-Z, digits, '_', '.' and '-'"),
+    "task": _Rule(
+        "task name",
+        200,
+        re.compile(r"[^A-Za-z0-9_.<>:-]"),
+        "letters A-Z, digits and any of _ . < > : - (give the task another one with name=)",
+    ),
+    "tenant": _Rule("tenant", 200, _UNPRINTABLE, _TEXT),
+    "tag": _Rule("tag", 200, _UNPRINTABLE, _TEXT),
+    "key": _Rule("idempotency key", 255, _UNPRINTABLE, _TEXT),
+    "worker": _Rule("worker name", 200, re.compile(r"[^A-Za-z0-9_.:@-]"), "letters A-Z, digits and any of _ . : @ -"),
+}
+
+
+def check_name(kind: NameKind, value: object) -> str:
+    """The name as a plain `str`, or `InvalidOptions` in a sentence."""
+    rule = _RULES[kind]
+    if not isinstance(value, str):
+        raise InvalidOptions(f"a {rule.label} must be text, not {type(value).__name__}: {value!r:.80}")
+    if not value:
+        raise InvalidOptions(f"a {rule.label} must not be empty; give 1 to {rule.longest} characters")
+    if len(value) > rule.longest:
+        raise InvalidOptions(
+            f"{rule.label} {value[:40]!r}… has {len(value):,} characters; at most {rule.longest} are allowed"
+        )
+    if found := rule.refused.search(value):
+        raise InvalidOptions(
+            f"{rule.label} {value!r} has {found.group()!r} at position {found.start() + 1}; allowed are {rule.allowed}"
+        )
+    return str.__str__(value)  # a str enum becomes its value

@@ -1,0 +1,87 @@
+"""What happened in one run of a task, as one frozen value; `settlement.decide` turns it into what is written."""
+
+from __future__ import annotations
+
+import traceback as tb
+from dataclasses import dataclass
+
+from holdfast.core.job import ErrorInfo
+
+_MESSAGE_LIMIT = 4_000
+_TRACEBACK_LIMIT = 32_000
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """The task returned; its result is encoded already."""
+
+    result: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The task raised."""
+
+    exception: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """The run was ended at its hard limit."""
+
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """It can never run as it is, or its effect is done but its result cannot be kept: dead, no retry."""
+
+    reason: str
+    exception: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """This worker does not know the task."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelHonoured:
+    """The run ended because its job was asked to be cancelled."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The worker stopped the run for reasons of its own: the job goes back, uncharged."""
+
+    why: str
+
+
+Outcome = Succeeded | Failed | TimedOut | Rejected | Unknown | CancelHonoured | Interrupted
+
+
+def describe(exception: BaseException) -> ErrorInfo:
+    """An exception as text; one whose `str()` raises is still told apart by its type."""
+    kind = type(exception)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    try:
+        message = str(exception)
+    except Exception as broken:
+        message = f"<str() of this error raised {type(broken).__name__}>"
+    try:
+        trace = "".join(tb.format_exception(exception))
+    except Exception as broken:
+        trace = f"<the traceback could not be formatted: {type(broken).__name__}>"
+    return ErrorInfo(name, storable(message, _MESSAGE_LIMIT), storable(trace, _TRACEBACK_LIMIT, keep_end=True))
+
+
+def storable(text: str, limit: int, *, keep_end: bool = False) -> str:
+    """Text that every store takes: no NUL, no lone surrogate, bounded (a traceback keeps its end)."""
+    text = text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+    if len(text) <= limit:
+        return text
+    return f"… {text[-limit:]}" if keep_end else f"{text[:limit]} …"

@@ -1,0 +1,160 @@
+"""What one run's outcome means for its job: the only place that decides between ending and another run.
+
+`decide` is the whole rule; each kind of settlement has one named class, and a store applies it fenced by job,
+token and worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+from holdfast.core.cause import Cause
+from holdfast.core.errors import HardTimeout, PermanentError, RetryLater
+from holdfast.core.job import ErrorInfo, JobId
+from holdfast.core.outcome import (
+    CancelHonoured,
+    Failed,
+    Interrupted,
+    Outcome,
+    Rejected,
+    Succeeded,
+    TimedOut,
+    Unknown,
+    describe,
+)
+from holdfast.core.retry import RetryPolicy
+
+
+class Verdict(StrEnum):
+    """The store's answer to one settlement."""
+
+    APPLIED = "applied"
+    ALREADY = "already"
+    """This token's settlement is on record: the first answer was lost."""
+    LOST = "lost"
+    """The lease had passed on: the result is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Succeed:
+    """→ `succeeded`."""
+
+    job_id: JobId
+    token: int
+    result: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """→ `scheduled`, charged: the attempt failed."""
+
+    job_id: JobId
+    token: int
+    delay_s: float
+    error: ErrorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """→ `scheduled`, not charged: the task asked for another time."""
+
+    job_id: JobId
+    token: int
+    delay_s: float
+    error: ErrorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    """→ `ready` at its old place, not charged."""
+
+    job_id: JobId
+    token: int
+    why: str
+    cause: Cause = Cause.HANDED_BACK
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """→ `parked` under `key` until the reason is lifted, not charged."""
+
+    job_id: JobId
+    token: int
+    reason: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """→ `dead`."""
+
+    job_id: JobId
+    token: int
+    reason: str
+    error: ErrorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """→ `cancelled`: a running job honoured the request."""
+
+    job_id: JobId
+    token: int
+    reason: str
+
+
+Settlement = Succeed | Retry | Snooze | HandBack | Park | Bury | Cancel
+
+UNKNOWN_TASK = "unknown_task"
+
+
+def decide(
+    outcome: Outcome,
+    *,
+    job_id: JobId,
+    token: int,
+    attempt: int,
+    policy: RetryPolicy,
+    rng: Callable[[], float],
+) -> Settlement:
+    """Turn what happened into what is written."""
+    match outcome:
+        case Succeeded(result):
+            return Succeed(job_id, token, result)
+        case Failed(RetryLater() as later):
+            return Snooze(job_id, token, later.after, describe(later))
+        case Failed(PermanentError() as exception):
+            return Bury(job_id, token, "permanent", describe(exception))
+        case Failed(exception):
+            return _after_failure(exception, job_id, token, attempt, policy, rng)
+        case TimedOut(limit_s):
+            timeout = HardTimeout(f"the run was ended at its hard limit of {limit_s:g} s")
+            return _after_failure(timeout, job_id, token, attempt, policy, rng)
+        case Rejected(reason, exception):
+            return Bury(job_id, token, reason, describe(exception))
+        case Unknown(task):
+            return Park(job_id, token, UNKNOWN_TASK, task)
+        case CancelHonoured(reason):
+            return Cancel(job_id, token, reason)
+        case Interrupted(why):
+            return HandBack(job_id, token, why)
+        case _:
+            assert_never(outcome)
+
+
+def _after_failure(
+    exception: BaseException,
+    job_id: JobId,
+    token: int,
+    attempt: int,
+    policy: RetryPolicy,
+    rng: Callable[[], float],
+) -> Settlement:
+    delay_s = policy.decide(exception, attempt, rng=rng)
+    if delay_s is None:
+        reason = "exhausted" if attempt >= policy.max_attempts else "not_retried"
+        return Bury(job_id, token, reason, describe(exception))
+    return Retry(job_id, token, delay_s, describe(exception))

@@ -1,0 +1,327 @@
+"""The store's contract: every verb of a job's life, batch-shaped, in small protocols.
+
+It promises what DESIGN calls P1–P5: what a method has answered is committed and durable; every write on behalf of
+a running job is fenced by job, token and worker; every ending goes through one routine. A conformance suite in
+`holdfast.testing.contracts` runs on every store. Errors are those of `core.errors`; no driver's error leaves here.
+
+Times that decide anything (leases, due times, expiry) are the store's own clock; callers pass durations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Flag, StrEnum, auto
+from typing import NamedTuple, Protocol
+
+from holdfast.core.cause import Cause
+from holdfast.core.fairness import Lane
+from holdfast.core.job import ClaimedJob, JobId, JobInfo, NewJob, WorkerId
+from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.settlement import Settlement, Verdict
+from holdfast.core.state import State
+from holdfast.core.worker import NewWorker, WorkerInfo
+
+# ---------------------------------------------------------------- answers
+
+
+class Inserted(NamedTuple):
+    """The job is in the store, put there by this call or by an earlier one with the same id."""
+
+    job_id: JobId
+    state: State
+    repeated: bool = False
+
+
+class Existing(NamedTuple):
+    """The idempotency key belongs to this job, which is the same request."""
+
+    job_id: JobId
+
+
+class Conflict(NamedTuple):
+    """The idempotency key belongs to this job, which is another request. Nothing was inserted."""
+
+    job_id: JobId
+
+
+class Full(NamedTuple):
+    """The queue does not accept now. Nothing was inserted."""
+
+    queue: str
+    depth: int
+    high: int
+    low: int
+
+
+class Withheld(NamedTuple):
+    """Only with `whole=True`: this item was fine, but another one was not, so nothing was inserted."""
+
+
+InsertResult = Inserted | Existing | Conflict | Full | Withheld
+
+
+class Claim(NamedTuple):
+    """What a claim brought."""
+
+    jobs: list[ClaimedJob]
+    scanned: dict[Lane, int]
+    """Rows taken out of `ready` per lane, also those that were parked or ended instead of run: fewer than the
+    quota means that the lane is empty."""
+
+
+class HeldJob(NamedTuple):
+    """A lease as the store has it."""
+
+    job_id: JobId
+    token: int
+
+
+class CancelRequest(NamedTuple):
+    """A running job that somebody asked to cancel."""
+
+    job_id: JobId
+    token: int
+    reason: str
+
+
+class Renewal(NamedTuple):
+    """The lease was prolonged."""
+
+    now: float
+    held: list[HeldJob]
+    """Leases of this worker older than the age asked for: those it does not know of are lost claims."""
+
+
+class CancelAnswer(StrEnum):
+    """What a cancellation did."""
+
+    CANCELLED = "cancelled"
+    """It waited; now it has ended."""
+    REQUESTED = "requested"
+    """It runs; its worker will be told. A success that comes first wins."""
+    ENDED = "ended"
+    """It had ended before."""
+    MISSING = "missing"
+
+
+class Promotion(NamedTuple):
+    """Due jobs that were made ready."""
+
+    promoted: int
+    next_due_in_s: float | None
+    """None: nothing is scheduled."""
+
+
+class Reaped(NamedTuple):
+    """Workers declared dead, and what became of their jobs."""
+
+    workers: tuple[WorkerId, ...]
+    returned: int
+    ended: int
+
+
+class Swept(NamedTuple):
+    """What the sweep, the net under everything else, had to put right."""
+
+    released: int
+    unparked: int
+    slots_freed: int
+    keys_dropped: int
+    counters_fixed: int
+
+
+class Ended(NamedTuple):
+    """A job's ending, as far as a waiter needs it."""
+
+    job_id: JobId
+    state: State
+    result: bytes | None
+    reason: str | None
+    error_type: str | None
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs; None means any. Times are epoch seconds."""
+
+    state: State | None = None
+    queue: str | None = None
+    task: str | None = None
+    tenant: str | None = None
+    tag: str | None = None
+    error_type: str | None = None
+    text: str | None = None
+    """A substring of the last error's message (dead jobs)."""
+    created_after: float | None = None
+    created_before: float | None = None
+    reason: str | None = None
+
+
+class Hint(Flag):
+    """What may have changed; a reason to look, never a fact to act on. Hints may be lost or come for nothing."""
+
+    NOTHING = 0
+    READY = auto()
+    TIMER = auto()
+    ENDED = auto()
+    CANCEL = auto()
+    OPENED = auto()
+    """A queue accepts again."""
+    SETTINGS = auto()
+    ANYTHING = READY | TIMER | ENDED | CANCEL | OPENED | SETTINGS
+
+
+# ---------------------------------------------------------------- protocols
+
+
+class EnqueueStore(Protocol):
+    """What a producer needs."""
+
+    async def insert_jobs(
+        self, jobs: Sequence[NewJob], *, whole: bool = False, admit: bool = True
+    ) -> list[InsertResult]:
+        """Store new jobs; one answer each, in order, after the commit.
+
+        Repeating a call with the same ids is safe and inserts nothing twice. `whole`: all or nothing.
+        `admit=False`: not subject to watermarks (follow-ups).
+        """
+        ...
+
+    async def cancel_jobs(self, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
+        """End what waits, flag what runs."""
+        ...
+
+    async def endings(self, job_ids: Sequence[JobId]) -> dict[JobId, Ended | None]:
+        """The endings among these jobs; None where there is no such job; live jobs are left out."""
+        ...
+
+
+class LeaseStore(Protocol):
+    """What a worker needs. `renew_worker` MUST be callable from any event loop."""
+
+    async def register_worker(self, worker: NewWorker, *, lease_s: float) -> None: ...
+
+    async def renew_worker(self, worker: WorkerId, *, lease_s: float, held_for_s: float) -> Renewal:
+        """Prolong the lease. LeaseLost: the row is gone or expired; it is never made anew."""
+        ...
+
+    async def claim_jobs(self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float) -> Claim:
+        """Lease up to a quota per lane, oldest first. LeaseLost if the worker's lease is not valid now.
+
+        Not begun within `deadline_s`, the store drops the request (the caller has gone by then).
+        """
+        ...
+
+    async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """Write the outcomes of runs, each fenced by job, token and worker."""
+        ...
+
+    async def record_progress(
+        self,
+        worker: WorkerId,
+        job_id: JobId,
+        token: int,
+        *,
+        done: float,
+        total: float | None,
+        stage: str | None,
+    ) -> bool:
+        """False: the lease has passed on, nothing was written."""
+        ...
+
+    async def cancel_requests(self, worker: WorkerId) -> list[CancelRequest]:
+        """This worker's running jobs that are asked to stop."""
+        ...
+
+    async def hand_back_worker(self, worker: WorkerId, *, cause: Cause, why: str) -> int:
+        """Remove a worker and return its jobs to their old places, uncharged. For its own clean end, or by
+        whoever knows that it is dead."""
+        ...
+
+    async def unpark_jobs(self, *, reason: str, keys: Sequence[str]) -> int:
+        """Lift a reason: parked jobs under these keys become ready."""
+        ...
+
+
+class UpkeepStore(Protocol):
+    """What keeps the cluster in order. Every method is bounded by `limit` and safe to run anywhere, any time."""
+
+    async def now(self) -> float:
+        """The clock that decides leases, in epoch seconds."""
+        ...
+
+    async def promote_jobs(self, *, limit: int) -> Promotion: ...
+
+    async def expire_jobs(self, *, limit: int) -> int:
+        """Cancel what was not started by its deadline."""
+        ...
+
+    async def reap_workers(self, *, limit: int) -> Reaped:
+        """Declare workers with expired leases dead and return their jobs; also jobs without a worker row."""
+        ...
+
+    async def prune_jobs(self, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int: ...
+
+    async def sweep(self, *, limit: int) -> Swept: ...
+
+
+class DeadStore(Protocol):
+    """The dead letters. Nothing leaves them but by a person's word."""
+
+    async def replay_jobs(self, job_ids: Sequence[JobId]) -> int:
+        """`dead` → `ready` with a fresh budget, the same id and all history; those not dead are passed over."""
+        ...
+
+    async def edit_dead(self, job_id: JobId, *, payload: bytes) -> bool:
+        """Replace the arguments of a dead job. False: it is not dead."""
+        ...
+
+    async def purge_dead(self, job_ids: Sequence[JobId]) -> int: ...
+
+
+class QueueStore(Protocol):
+    """Settings of queues, shared by all processes."""
+
+    async def queue_settings(self) -> dict[str, QueueSettings]:
+        """Every queue that has settings or has ever had a job."""
+        ...
+
+    async def set_queue(self, queue: str, settings: QueueSettings) -> None: ...
+
+    async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:
+        """Cancel up to `limit` waiting jobs of a queue."""
+        ...
+
+
+class InspectStore(Protocol):
+    """Reports. Never used for decisions of the engine."""
+
+    async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
+        """All tables in one statement, so that a moving job is never seen nowhere or twice."""
+        ...
+
+    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> list[JobInfo]:
+        """Newest first; `before` is the last id of the page before."""
+        ...
+
+    async def count_jobs(self, where: JobFilter) -> int: ...
+
+    async def list_queues(self) -> list[QueueInfo]: ...
+
+    async def list_workers(self) -> list[WorkerInfo]: ...
+
+
+class Store(EnqueueStore, LeaseStore, UpkeepStore, DeadStore, QueueStore, InspectStore, Protocol):
+    """A whole store."""
+
+    async def open(self) -> None:
+        """Connect, check and migrate. StoreBroken when a person has to act."""
+        ...
+
+    async def close(self) -> None: ...
+
+    def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
+        """Be called, on the loop that subscribed, when something may have changed; returns the way out."""
+        ...

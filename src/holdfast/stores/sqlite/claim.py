@@ -1,0 +1,71 @@
+"""claim: `ready` → `running`, fenced by a fresh token, only under a lease that is valid in this transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from holdfast.core.errors import LeaseLost
+from holdfast.core.fairness import Lane
+from holdfast.core.job import ClaimedJob, ErrorInfo, WorkerId
+from holdfast.core.loss import alone
+from holdfast.core.state import State
+from holdfast.stores.base import Claim
+from holdfast.stores.sqlite.end import Ending, end_jobs, take_slot
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.transaction import Tx
+
+SQL = load("claim_jobs")
+
+LIMIT = "limit"
+
+
+def claim_jobs(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
+    """Take the head of each lane up to its quota; what may not run now is parked or ended on the way."""
+    if not tx.db.execute(SQL["lease_is_valid"], (worker.bytes, tx.now)).fetchone():
+        raise LeaseLost(f"worker {worker} holds no valid lease: it was declared dead or has run out")
+    paused = {queue for (queue,) in tx.db.execute(SQL["paused"])}
+    scanned: dict[Lane, int] = {}
+    leases: list[tuple[Any, ...]] = []
+    jobs: list[ClaimedJob] = []
+    for lane, quota in lanes.items():
+        if quota <= 0 or lane.queue in paused:
+            continue
+        rows = tx.db.execute(SQL["pick"], (lane.queue, lane.priority, quota)).fetchall()
+        scanned[lane] = len(rows)
+        if not rows:
+            continue
+        tx.db.executemany(SQL["leave_ready"], [(lane.queue, lane.priority, row[1], row[0]) for row in rows])
+        tx.left_ready(lane.queue, len(rows))
+        token = tx.take_numbers("token", len(rows))
+        for n, row in enumerate(rows):
+            if not _may_run(tx, lane, row):
+                continue
+            seq, tag, job_id, attempt, losses, crashes, task, payload, options, most, tenant, headers, *_ = row
+            leases.append((job_id, token + n, worker.bytes, attempt + 1, *lane, tag, seq, losses, crashes, tx.now))
+            jobs.append(
+                ClaimedJob(
+                    UUID(bytes=job_id), token + n, attempt + 1, task, lane.queue, lane.priority, payload,
+                    options, most, tenant, alone(losses), headers,
+                )
+            )  # fmt: skip
+    if leases:
+        tx.db.executemany(SQL["lease"], leases)
+    return Claim(jobs, scanned)
+
+
+def _may_run(tx: Tx, lane: Lane, row: tuple[Any, ...]) -> bool:
+    """Deadline, body and limit; a job that may not run has left `ready` and goes where it belongs."""
+    seq, tag, job_id, attempt, losses, crashes, task, *_, expires_at, limit_key, limit_size = row
+    if task is None:
+        error = ErrorInfo("holdfast.BodyMissing", "the job's body is not in the store")
+        end_jobs(tx, [Ending(job_id, State.DEAD, attempt, reason="body_missing", error=error)])
+        return False
+    if expires_at is not None and expires_at <= tx.now:
+        end_jobs(tx, [Ending(job_id, State.CANCELLED, attempt, reason="expired")])
+        return False
+    if limit_key is not None and not take_slot(tx, limit_key, job_id, limit_size):
+        tx.db.execute(SQL["park"], (job_id, LIMIT, limit_key, tag, seq, attempt, losses, crashes, tx.now))
+        return False
+    return True

@@ -1,0 +1,116 @@
+"""The one routine of every ending, used by settle, reap, cancel, expire and claim alike (P2; joins; limits)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from holdfast.core.job import ErrorInfo
+from holdfast.core.state import State
+from holdfast.stores.base import Hint
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.transaction import Tx
+
+SQL = load("end_jobs")
+
+
+class Ending(NamedTuple):
+    """One job's end. Whoever makes it has removed the job's live row in the same transaction."""
+
+    job_id: bytes
+    state: State
+    attempt: int
+    token: int | None = None
+    worker: bytes | None = None
+    started_at: float | None = None
+    result: bytes | None = None
+    reason: str | None = None
+    error: ErrorInfo | None = None
+
+
+def end_jobs(tx: Tx, endings: Sequence[Ending]) -> None:
+    """Write the endings and let go of all that hangs on them."""
+    for ending in endings:
+        if ending.state is State.DEAD:
+            error = ending.error or ErrorInfo("", "")
+            row = (*_run_of(ending), tx.now, ending.reason, error.type, error.message)
+            tx.db.execute(SQL["dead"], row)
+        else:
+            job_id, *run = _run_of(ending)
+            tx.db.execute(SQL["done"], (job_id, ending.state, *run, tx.now, ending.result, ending.reason))
+    let_go(tx, [ending.job_id for ending in endings])
+
+
+def _run_of(ending: Ending) -> tuple[object, ...]:
+    return ending.job_id, ending.token, ending.attempt, ending.worker, ending.started_at
+
+
+def let_go(tx: Tx, job_ids: Sequence[bytes]) -> None:
+    """Deadlines, slots and joins of jobs that have ended; the fast path of settle comes here directly."""
+    tx.hints |= Hint.ENDED
+    expiries, slots, members = tx.db.execute(SQL["attached"]).fetchone()
+    if expiries:
+        tx.db.executemany(SQL["drop_expiry"], [(job_id,) for job_id in job_ids])
+    if slots:
+        free_slots(tx, job_ids)
+    if members:
+        _arrive(tx, job_ids)
+
+
+def free_slots(tx: Tx, job_ids: Sequence[bytes]) -> None:
+    """A job that no longer runs frees its slot, and the oldest waiter for it becomes ready."""
+    for job_id in job_ids:
+        freed = tx.db.execute(SQL["free_slot"], (job_id,)).fetchone()
+        if freed is not None:
+            unpark_waiter(tx, freed[0])
+
+
+def unpark_waiter(tx: Tx, key: str) -> bool:
+    """Make the oldest job parked under a limit's key ready, if the limit has room; at its old place.
+
+    It takes the slot with it, so that nobody who comes later overtakes it between here and its claim.
+    """
+    waiter = tx.db.execute(SQL["oldest_waiter"], (key,)).fetchone()
+    if waiter is None:
+        return False
+    job_id, tag, seq, attempt, losses, crashes, queue, priority, size = waiter
+    if not take_slot(tx, key, job_id, size):
+        return False
+    tx.db.execute(SQL["unpark"], (job_id,))
+    tx.enter_ready([(queue, priority, tag, seq, job_id, attempt, losses, crashes)])
+    return True
+
+
+def take_slot(tx: Tx, key: str, job_id: bytes, size: int) -> bool:
+    """A slot of a limit for this job, unless `size` others have one; taking it twice is the same as once."""
+    if tx.db.execute(SQL["has_slot"], (job_id,)).fetchone():
+        return True
+    return tx.db.execute(SQL["take_slot"], (key, job_id, size)).rowcount == 1
+
+
+def _arrive(tx: Tx, job_ids: Sequence[bytes]) -> None:
+    """Arrivals at joins, counted per join; what reached zero is released."""
+    arrivals: Counter[bytes] = Counter()
+    for job_id in job_ids:
+        for (join_id,) in tx.db.execute(SQL["joins"], (job_id,)).fetchall():
+            arrivals[join_id] += tx.db.execute(SQL["arrive"], (join_id, job_id)).rowcount
+    for join_id, count in sorted(arrivals.items()):
+        row = tx.db.execute(SQL["subtract"], (count, join_id)).fetchone() if count else None
+        if row is not None and row[0] <= 0:
+            release(tx, join_id)
+    for job_id in job_ids:  # one that ended while it was itself blocked waits for nobody any more
+        _forget_join(tx, job_id)
+
+
+def release(tx: Tx, join_id: bytes) -> None:
+    """`blocked` → `ready`: all that the job waited for has ended."""
+    tx.db.execute(SQL["unblock"], (join_id,))
+    _forget_join(tx, join_id)
+    queue, priority = tx.db.execute(SQL["lane"], (join_id,)).fetchone()
+    tx.enter_ready([(queue, priority, 0, tx.take_numbers("seq", 1), join_id, 0, 0, 0)])
+
+
+def _forget_join(tx: Tx, join_id: bytes) -> None:
+    if tx.db.execute(SQL["forget_members"], (join_id,)).rowcount:
+        tx.db.execute(SQL["forget_arrivals"], (join_id,))

@@ -1,0 +1,77 @@
+"""What happens to jobs that have ended: replay, edit, purge, prune; and the sweep, the net under everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.core.job import JobId
+from holdfast.core.state import State
+from holdfast.stores.base import Swept
+from holdfast.stores.sqlite.end import release, unpark_waiter
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.transaction import Tx
+
+DEAD = load("dead")
+PRUNE = load("prune_jobs")
+SWEEP = load("sweep")
+
+#: A repeated enqueue must find its ids, so no body goes before this age, whatever the retention says.
+YOUNGEST_PRUNED_S = 3600.0
+
+
+def replay_jobs(tx: Tx, job_ids: Sequence[JobId]) -> int:
+    """`dead` → `ready` at the tail: a new chapter with a fresh budget; the old one stays on record."""
+    count = 0
+    for job_id in job_ids:
+        row = tx.db.execute(DEAD["revive"], (job_id.bytes,)).fetchone()
+        if row is None:
+            continue
+        tx.db.execute(DEAD["close_chapter"], (job_id.bytes, row[0]))
+        lane = tx.db.execute(DEAD["body"], (job_id.bytes,)).fetchone()
+        tx.enter_ready([(*lane, 0, tx.take_numbers("seq", 1), job_id.bytes, 0, 0, 0)])
+        count += 1
+    return count
+
+
+def edit_dead(tx: Tx, job_id: JobId, *, payload: bytes) -> bool:
+    """The arguments of a dead job may be mended before its replay; of no other."""
+    return tx.db.execute(DEAD["edit"], {"id": job_id.bytes, "payload": payload}).rowcount == 1
+
+
+def purge_dead(tx: Tx, job_ids: Sequence[JobId]) -> int:
+    """Drop dead letters for good, bodies and history included."""
+    purged = [job_id.bytes for job_id in job_ids if tx.db.execute(DEAD["purge"], (job_id.bytes,)).rowcount]
+    _forget(tx, purged)
+    return len(purged)
+
+
+def prune_jobs(tx: Tx, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int:
+    """Forget what ended longer ago than its retention."""
+    count = 0
+    for state, keep_s in ((State.SUCCEEDED, keep_succeeded_s), (State.CANCELLED, keep_cancelled_s)):
+        oldest = (state, tx.now - keep_s, tx.now - YOUNGEST_PRUNED_S, limit - count)
+        past = [row[0] for row in tx.db.execute(PRUNE["past_retention"], oldest).fetchall()]
+        tx.db.executemany(PRUNE["drop_done"], [(job_id,) for job_id in past])
+        _forget(tx, past)
+        count += len(past)
+    return count
+
+
+def _forget(tx: Tx, job_ids: Sequence[bytes]) -> None:
+    rows = [(job_id,) for job_id in job_ids]
+    for statement in ("drop_attempts", "drop_progress", "drop_body"):
+        tx.db.executemany(PRUNE[statement], rows)
+
+
+def sweep(tx: Tx, *, limit: int) -> Swept:
+    """Put right what nothing else did; every count but that of old keys is zero on a healthy store."""
+    keys = tx.db.execute(SWEEP["drop_keys"], (tx.now, limit)).rowcount
+    slots = tx.db.execute(SWEEP["stale_slots"], (limit,)).rowcount
+    waiting = tx.db.execute(SWEEP["waiting_keys"], (limit,)).fetchall()
+    unparked = sum(unpark_waiter(tx, key) for (key,) in waiting)
+    releasable = tx.db.execute(SWEEP["releasable"], (limit,)).fetchall()
+    for (join_id,) in releasable:
+        release(tx, join_id)
+    tx.close_verb()
+    fixed = tx.db.execute(SWEEP["fix_depths"]).rowcount
+    return Swept(len(releasable), unparked, slots, keys, fixed)

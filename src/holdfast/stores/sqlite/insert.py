@@ -1,0 +1,157 @@
+"""enqueue: new jobs into `job` and one of `ready`, `timer`, `blocked`, with keys and watermarks (P1, P4, P8)."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from uuid import UUID
+
+from holdfast.core.backpressure import gate
+from holdfast.core.job import NewJob
+from holdfast.core.state import State
+from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, InsertResult, Withheld
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.transaction import Tx
+
+SQL = load("insert_jobs")
+
+
+def insert_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, admit: bool) -> list[InsertResult]:
+    """One answer per job, in order. `whole`: when one cannot be taken, none is."""
+    refused = _judge(tx, jobs, _shut_queues(tx, jobs) if admit else {})
+    if whole and any(isinstance(answer, Conflict | Full) for answer in refused.values()):
+        return [refused.get(index, Withheld()) for index in range(len(jobs))]
+    kept = [job for index, job in enumerate(jobs) if index not in refused] if refused else jobs
+    fresh = _insert_bodies(tx, kept)
+    _take_keys(tx, fresh)
+    states = _place(tx, fresh)
+    return [
+        refused.get(index) or Inserted(job.id, states.get(job.id, State.READY), repeated=job.id not in states)
+        for index, job in enumerate(jobs)
+    ]
+
+
+def _shut_queues(tx: Tx, jobs: Sequence[NewJob]) -> dict[str, Full]:
+    """Judge each queue once: below its mark it takes the whole batch, else nothing of it."""
+    shut: dict[str, Full] = {}
+    for queue in {job.queue for job in jobs}:
+        depth, closed = tx.depth_of(queue)
+        marks = tx.marks_of(queue)
+        now_closed = gate(closed, depth, marks)
+        if now_closed != closed:
+            tx.set_gate(queue, closed=now_closed)
+        if now_closed:
+            shut[queue] = Full(queue, depth, marks.high, marks.low)
+    return shut
+
+
+def _judge(tx: Tx, jobs: Sequence[NewJob], shut: dict[str, Full]) -> dict[int, InsertResult]:
+    """Who is refused, and why; writes nothing. The first of a batch to name a key has it."""
+    refused: dict[int, InsertResult] = {}
+    taken: dict[tuple[str, str], tuple[bytes, bytes]] = {}
+    for index, job in enumerate(jobs):
+        if job.key is not None:
+            scope = (job.tenant, job.key.key)
+            holder = taken.get(scope) or tx.db.execute(SQL["holder"], (*scope, tx.now)).fetchone()
+            if holder is not None:
+                holder_id, fingerprint = holder
+                if fingerprint != job.key.fingerprint:
+                    refused[index] = Conflict(UUID(bytes=holder_id))
+                elif holder_id != job.id.bytes:
+                    refused[index] = Existing(UUID(bytes=holder_id))
+                continue
+        # A repeated call must hear of its job, however full the queue is by now.
+        if job.queue in shut and not tx.db.execute(SQL["exists"], (job.id.bytes,)).fetchone():
+            refused[index] = shut[job.queue]
+        elif job.key is not None:
+            taken[scope] = (job.id.bytes, job.key.fingerprint)
+    return refused
+
+
+def _insert_bodies(tx: Tx, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
+    """Insert the bodies; returns those that were not there before."""
+    if not jobs:
+        return jobs
+    rows = [_body(tx, job) for job in jobs]
+    tx.db.execute("SAVEPOINT bodies")
+    try:
+        tx.db.executemany(SQL["body"], rows)
+    except sqlite3.IntegrityError:  # a repeated call: go one by one
+        tx.db.execute("ROLLBACK TO bodies")
+        fresh = []
+        for job, row in zip(jobs, rows, strict=True):
+            if not tx.db.execute(SQL["exists"], (job.id.bytes,)).fetchone():
+                tx.db.execute(SQL["body"], row)
+                fresh.append(job)
+        jobs = fresh
+    tx.db.execute("RELEASE bodies")
+    return jobs
+
+
+def _body(tx: Tx, job: NewJob) -> tuple[object, ...]:
+    limit_key, limit_size = job.limit or (None, None)
+    return (
+        job.id.bytes,
+        job.task,
+        job.queue,
+        job.priority,
+        job.tenant,
+        job.payload,
+        job.options,
+        job.max_attempts,
+        json.dumps(job.tags) if job.tags else None,
+        job.metadata,
+        job.headers,
+        _expires_at(tx, job),
+        limit_key,
+        limit_size,
+        tx.now,
+    )
+
+
+def _expires_at(tx: Tx, job: NewJob) -> float | None:
+    return job.expires_at if job.expires_in_s is None else tx.now + job.expires_in_s
+
+
+def _take_keys(tx: Tx, jobs: Sequence[NewJob]) -> None:
+    for job in jobs:
+        if job.key is not None:
+            row = (job.tenant, job.key.key, job.key.fingerprint, job.id.bytes, tx.now + job.key.window_s)
+            tx.db.execute(SQL["take_key"], row)
+
+
+def _place(tx: Tx, jobs: Sequence[NewJob]) -> dict[object, State]:
+    """Give each new job its state."""
+    states: dict[object, State] = {}
+    ready: list[NewJob] = []
+    for job in jobs:
+        if (expires_at := _expires_at(tx, job)) is not None:
+            tx.db.execute(SQL["expiry"], (expires_at, job.id.bytes))
+        due_at = job.run_at if job.delay_s is None else tx.now + job.delay_s
+        if job.waits_for and _block(tx, job):
+            states[job.id] = State.BLOCKED
+        elif due_at is not None and due_at > tx.now:
+            tx.db.execute(SQL["timer"], (due_at, job.id.bytes))
+            tx.hints |= Hint.TIMER
+            states[job.id] = State.SCHEDULED
+        else:
+            ready.append(job)
+            states[job.id] = State.READY
+    if ready:
+        seq = tx.take_numbers("seq", len(ready))
+        tx.enter_ready([(job.queue, job.priority, 0, seq + n, job.id.bytes, 0, 0, 0) for n, job in enumerate(ready)])
+    return states
+
+
+def _block(tx: Tx, job: NewJob) -> bool:
+    """Wait for those that have not ended; False when all of them have (a pruned job has ended, too)."""
+    live = [
+        awaited.bytes
+        for awaited in dict.fromkeys(job.waits_for)
+        if tx.db.execute(SQL["is_live"], {"id": awaited.bytes}).fetchone()
+    ]
+    tx.db.executemany(SQL["member"], [(awaited, job.id.bytes) for awaited in live])
+    if live:
+        tx.db.execute(SQL["blocked"], (job.id.bytes, len(live)))
+    return bool(live)

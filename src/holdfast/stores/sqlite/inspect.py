@@ -1,0 +1,138 @@
+"""Reports on jobs: one, many, and lists by filter with keyset paging; never used for decisions of the engine."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
+from holdfast.core.state import State
+from holdfast.stores.base import Ended, JobFilter
+from holdfast.stores.sqlite.statements import load
+
+SQL = load("inspect")
+
+#: The only conditions there are; which of them apply is chosen, their values are bound.
+_CONDITIONS = {
+    "queue": "AND j.queue = :queue",
+    "task": "AND j.task = :task",
+    "tenant": "AND j.tenant = :tenant",
+    "tag": "AND EXISTS (SELECT 1 FROM json_each(j.tags) WHERE value = :tag)",
+    "created_after": "AND j.created_at >= :created_after",
+    "created_before": "AND j.created_at < :created_before",
+    "error_type": "AND j.id IN (SELECT job_id FROM dead WHERE error_type = :error_type)",
+    "text": "AND j.id IN (SELECT job_id FROM dead WHERE instr(lower(error_message), lower(:text)))",
+    "reason": "AND j.id IN (SELECT job_id FROM dead WHERE reason = :reason UNION ALL "
+    "SELECT job_id FROM parked WHERE reason = :reason UNION ALL SELECT job_id FROM done WHERE reason = :reason)",
+    "before": "AND j.id < :before",
+}
+
+
+def job_infos(db: sqlite3.Connection, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
+    """Each job as one statement sees it; None where there is none."""
+    return [_info(db, job_id.bytes) for job_id in job_ids]
+
+
+def list_jobs(db: sqlite3.Connection, where: JobFilter, *, limit: int, before: JobId | None) -> list[JobInfo]:
+    """Newest first. A job that moved between finding and reading is told as it is now."""
+    found = _find(db, where, limit=limit, before=before)
+    infos = (_info(db, job_id) for job_id in found)
+    return [info for info in infos if info is not None]
+
+
+def count_jobs(db: sqlite3.Connection, where: JobFilter) -> int:
+    """How many match."""
+    return len(_find(db, where, limit=-1, before=None))
+
+
+def endings(db: sqlite3.Connection, job_ids: Sequence[JobId]) -> dict[JobId, Ended | None]:
+    """Those that have ended, None for those that are not there, nothing for those that live."""
+    found: dict[JobId, Ended | None] = {}
+    for job_id in job_ids:
+        row = db.execute(SQL["ending"], (job_id.bytes,)).fetchone()
+        if row is None:
+            found[job_id] = None
+        elif row[1] is not None:
+            found[job_id] = Ended(job_id, State(row[1]), *row[2:])
+    return found
+
+
+def _find(db: sqlite3.Connection, where: JobFilter, *, limit: int, before: JobId | None) -> list[bytes]:
+    values: dict[str, Any] = {name: getattr(where, name) for name in _CONDITIONS if name != "before"}
+    values["before"] = before.bytes if before else None
+    filters = " ".join(text for name, text in _CONDITIONS.items() if values[name] is not None)
+    statement = SQL[f"find_{where.state or 'any'}"].replace("{filters}", filters)
+    return [row[0] for row in db.execute(statement, values | {"limit": limit})]
+
+
+def _info(db: sqlite3.Connection, job_id: bytes) -> JobInfo | None:
+    row = db.execute(SQL["info"], (job_id,)).fetchone()
+    if row is None or row[11] is None:
+        return None
+    (id_, task, queue, priority, tenant, payload, max_attempts, tags, metadata, expires_at, created_at, state,
+     attempt, due_at, started_at, ended_at, worker, result, reason, error_type, error_message, cancel_requested,
+     done, total, stage, at) = row  # fmt: skip
+    attempts = tuple(_attempt(each) for each in db.execute(SQL["attempts"], (job_id,)))
+    call = json.loads(payload)
+    return JobInfo(
+        id=UUID(bytes=id_),
+        task=task,
+        queue=queue,
+        priority=priority,
+        tenant=tenant,
+        state=State(state),
+        attempt=attempt,
+        max_attempts=max_attempts,
+        created_at=_time(created_at),
+        run_at=_maybe_time(due_at),
+        started_at=_maybe_time(started_at),
+        ended_at=_maybe_time(ended_at),
+        expires_at=_maybe_time(expires_at),
+        worker=None if worker is None else str(UUID(bytes=worker)),
+        progress=None if at is None else Progress(done, total, _time(at)),
+        stage=stage,
+        result=None if result is None else json.loads(result),
+        error=_error(error_type, error_message, attempts),
+        attempts=attempts,
+        tags=tuple(json.loads(tags)) if tags else (),
+        metadata=None if metadata is None else json.loads(metadata),
+        reason=reason,
+        cancel_requested=bool(cancel_requested),
+        args=tuple(call["args"]),
+        kwargs=call["kwargs"],
+    )
+
+
+def _error(error_type: str | None, message: str | None, attempts: tuple[AttemptInfo, ...]) -> ErrorInfo | None:
+    """The error that ended a dead job, else that of its latest run; with the traceback where there was one."""
+    latest = next((each.error for each in reversed(attempts) if each.error and each.error.type), None)
+    if error_type is None:
+        return latest
+    if latest is not None and (latest.type, latest.message) == (error_type, message):
+        return latest
+    return ErrorInfo(error_type, message or "")
+
+
+def _attempt(row: tuple[Any, ...]) -> AttemptInfo:
+    token, number, cause, error_type, message, trace, worker, started_at, ended_at = row
+    return AttemptInfo(
+        number=number,
+        token=token,
+        cause=cause,
+        error=None if message is None else ErrorInfo(error_type or "", message, trace or ""),
+        worker=None if worker is None else str(UUID(bytes=worker)),
+        started_at=_maybe_time(started_at),
+        ended_at=_time(ended_at),
+    )
+
+
+def _time(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+def _maybe_time(at: float | None) -> datetime | None:
+    return None if at is None else _time(at)

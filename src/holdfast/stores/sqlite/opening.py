@@ -1,0 +1,151 @@
+"""Opens the file: connections with their pragmas, the checks that give clear errors, migrations. No verbs here."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from holdfast.core.errors import StoreBroken
+from holdfast.stores.sqlite.errors import translate
+from holdfast.stores.sqlite.statements import migrations
+
+APPLICATION_ID = 0x484F4C44  # "HOLD"
+BUSY_TIMEOUT_S = 5.0
+_NETWORK_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "ceph", "glusterfs"}
+)
+
+
+def open_writer(path: str) -> sqlite3.Connection:
+    """The one connection that writes; autocommit, because the writer speaks BEGIN and COMMIT itself."""
+    _check_place(path)
+    try:
+        connection = sqlite3.connect(
+            path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    try:
+        _check_owner(connection, path)
+        mode = _enter_wal(connection)
+        if mode != "wal":
+            raise StoreBroken(f"SQLite store {path}: this file system does not allow WAL mode (got {mode!r})")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        migrate(connection)
+    except sqlite3.Error as error:
+        connection.close()
+        raise translate(error, path) from error
+    except StoreBroken:
+        connection.close()
+        raise
+    return connection
+
+
+def open_reader(path: str) -> sqlite3.Connection:
+    """A connection that cannot write, for reports."""
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the schema up to date, each step in a transaction of its own; several processes may try at once."""
+    known = migrations()
+    if _version(connection) == known[-1][0]:
+        return
+    for version, _, script in known:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if _version(connection) < version:  # asked again, now that we hold the lock
+                for statement in _split(script):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _enter_wal(connection: sqlite3.Connection) -> str:
+    # The switch takes an exclusive lock and does not honour the busy timeout: two first openers can collide.
+    for attempt in range(50):
+        try:
+            return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or attempt == 49:
+                raise
+            time.sleep(0.02)
+    raise AssertionError("unreachable")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _split(script: str) -> list[str]:
+    # executescript() commits on its own; a migration must be one transaction.
+    statements: list[str] = []
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            statements.append(pending)
+            pending = ""
+    return statements
+
+
+def _check_place(path: str) -> None:
+    directory = Path(path).resolve().parent
+    if not directory.exists():
+        raise StoreBroken(f"SQLite store {path}: the directory {directory} does not exist; create it first")
+    if Path(path).is_dir():
+        raise StoreBroken(f"SQLite store {path}: this is a directory; name a file in it")
+    if kind := _network_file_system(directory):
+        raise StoreBroken(
+            f"SQLite store {path}: {directory} is on a network file system ({kind}), whose locks cannot be "
+            "trusted; use a local disk, or PostgreSQL"
+        )
+    if Path(path).exists() and not os.access(path, os.W_OK):
+        raise StoreBroken(f"SQLite store {path}: the file is read-only for this user; it must be writable")
+    if not os.access(directory, os.W_OK):
+        raise StoreBroken(
+            f"SQLite store {path}: the directory {directory} is read-only for this user; SQLite writes its log "
+            "beside the file"
+        )
+
+
+def _network_file_system(directory: Path) -> str | None:
+    """The type of a network file system, where the platform tells (Linux)."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    best, kind = "", ""
+    for fields in (line.split(" ") for line in mounts):
+        point = fields[1].replace("\\040", " ") if len(fields) > 2 else ""
+        if point and directory.is_relative_to(point) and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return kind if kind in _NETWORK_FILE_SYSTEMS else None
+
+
+def _check_owner(connection: sqlite3.Connection, path: str) -> None:
+    # In this order: another process may be making the tables, and it makes its mark in the same transaction.
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    owner = connection.execute("PRAGMA application_id").fetchone()[0]
+    if tables and owner != APPLICATION_ID:
+        raise StoreBroken(
+            f"SQLite store {path}: this is the database of another program; give Holdfast a file of its own"
+        )
+    current = _version(connection)
+    newest = migrations()[-1][0]
+    if current > newest:
+        raise StoreBroken(
+            f"SQLite store {path} has schema version {current}, newer than this Holdfast knows ({newest}); "
+            "upgrade the holdfast package"
+        )

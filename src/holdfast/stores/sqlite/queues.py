@@ -1,0 +1,85 @@
+"""Settings of queues and reports on queues and workers."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from holdfast.core.backpressure import Watermarks
+from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.worker import WorkerInfo
+from holdfast.stores.base import Hint
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.transaction import Tx
+
+SQL = load("queues")
+
+
+def set_queue(tx: Tx, queue: str, settings: QueueSettings) -> None:
+    """Replace a queue's settings; gates follow at the next insert or claim."""
+    marks = settings.watermarks
+    high, low = (marks.high, marks.low) if marks else (None, None)
+    weights = None if settings.weights is None else json.dumps(dict(settings.weights))
+    tx.db.execute(SQL["set"], (queue, settings.paused, high, low, settings.weight, weights))
+    tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED
+
+
+def queue_settings(db: sqlite3.Connection) -> dict[str, QueueSettings]:
+    """Every queue that has settings or has ever had a job."""
+    return {row[0]: _settings(row[1:]) for row in db.execute(SQL["settings"])}
+
+
+def _settings(row: tuple[Any, ...]) -> QueueSettings:
+    paused, high, low, weight, weights = row
+    return QueueSettings(
+        paused=bool(paused),
+        watermarks=None if high is None else Watermarks(high, low),
+        weight=1.0 if weight is None else weight,
+        weights=None if weights is None else json.loads(weights),
+    )
+
+
+def list_queues(db: sqlite3.Connection, *, now: float) -> list[QueueInfo]:
+    """All queues with their depths, in one read transaction of the caller."""
+    settings = queue_settings(db)
+    ready: dict[str, dict[int, int]] = {name: {} for name in settings}
+    oldest: dict[str, float] = {}
+    for queue, priority, count, entered_at in db.execute(SQL["depths"]):
+        ready.setdefault(queue, {})[priority] = count
+        oldest[queue] = min(entered_at, oldest.get(queue, entered_at))
+    counts: dict[str, dict[str, int]] = {name: {} for name in ready}
+    for queue, state, count in db.execute(SQL["others"]):
+        counts.setdefault(queue, {})[state] = count
+    closed = dict(db.execute(SQL["closed"]).fetchall())
+    return [
+        QueueInfo(
+            name=queue,
+            ready=sum(ready.get(queue, {}).values()),
+            accepting=not closed.get(queue),
+            oldest_ready_s=max(0.0, now - oldest[queue]) if queue in oldest else None,
+            by_priority=ready.get(queue, {}),
+            settings=settings.get(queue, QueueSettings()),
+            **{state: counts[queue].get(state, 0) for state in ("scheduled", "blocked", "parked", "running", "dead")},
+        )
+        for queue in sorted(counts)
+    ]
+
+
+def list_workers(db: sqlite3.Connection) -> list[WorkerInfo]:
+    """Registered workers, also those whose lease has just run out."""
+    return [
+        WorkerInfo(
+            id=UUID(bytes=row[0]),
+            host=row[1],
+            pid=row[2],
+            concurrency=row[3],
+            queues=tuple(json.loads(row[4])),
+            started_at=datetime.fromtimestamp(row[5], UTC),
+            lease_until=datetime.fromtimestamp(row[6], UTC),
+            running=row[7],
+        )
+        for row in db.execute(SQL["workers"])
+    ]

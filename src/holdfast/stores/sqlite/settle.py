@@ -1,0 +1,199 @@
+"""settle: what a run's outcome does to its job, fenced by job, token and worker (P5), answered per id (P2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, assert_never
+
+from holdfast.core.cause import Cause
+from holdfast.core.job import ErrorInfo, JobId, WorkerId
+from holdfast.core.settlement import (
+    Bury,
+    Cancel,
+    HandBack,
+    Park,
+    Retry,
+    Settlement,
+    Snooze,
+    Succeed,
+    Verdict,
+)
+from holdfast.core.state import State
+from holdfast.stores.base import Hint
+from holdfast.stores.sqlite.end import Ending, end_jobs, free_slots, let_go
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.transaction import Tx
+
+SQL = load("settle_jobs")
+
+ATTEMPTS_KEPT = 200
+
+
+class Lease(NamedTuple):
+    """A row of `active`, taken out of it."""
+
+    job_id: bytes
+    token: int
+    worker: bytes
+    attempt: int
+    queue: str
+    priority: int
+    tag: int
+    seq: int
+    losses: int
+    crashes: int
+    started_at: float
+    cancel_reason: str | None
+
+    def ending(self, state: State, **details: object) -> Ending:
+        return Ending(
+            self.job_id,
+            state,
+            self.attempt,
+            self.token,
+            self.worker,
+            self.started_at,
+            **details,  # type: ignore[arg-type]
+        )
+
+
+def settle_jobs(tx: Tx, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
+    """One verdict per settlement, in order."""
+    if all(type(settlement) is Succeed for settlement in settlements) and _succeed_all(tx, worker, settlements):
+        return [Verdict.APPLIED] * len(settlements)
+    return [_settle(tx, worker, settlement) for settlement in settlements]
+
+
+def _succeed_all(tx: Tx, worker: WorkerId, settlements: Sequence[Settlement]) -> bool:
+    """The ordinary batch in three statements; False (and nothing done) when any lease is not ours."""
+    rows = [
+        (tx.now, settlement.result, settlement.job_id.bytes, settlement.token, worker.bytes)
+        for settlement in settlements
+        if isinstance(settlement, Succeed)
+    ]
+    tx.db.execute("SAVEPOINT successes")
+    applied = tx.db.executemany(SQL["succeed"], rows).rowcount
+    if applied != len(rows) or applied != tx.db.executemany(SQL["leave_active"], [row[2:] for row in rows]).rowcount:
+        tx.db.execute("ROLLBACK TO successes")
+        tx.db.execute("RELEASE successes")
+        return False
+    tx.db.execute("RELEASE successes")
+    let_go(tx, [row[2] for row in rows])
+    return True
+
+
+def _settle(tx: Tx, worker: WorkerId, settlement: Settlement) -> Verdict:
+    fence = (settlement.job_id.bytes, settlement.token, worker.bytes)
+    row = tx.db.execute(SQL["lease"], fence).fetchone()
+    if row is None:
+        return Verdict.ALREADY if _on_record(tx, settlement) else Verdict.LOST
+    _apply(tx, Lease._make(row), settlement)
+    return Verdict.APPLIED
+
+
+def _on_record(tx: Tx, settlement: Settlement) -> bool:
+    """Whether this very settlement was applied before, its answer lost; another end of the same run is not it."""
+    run = (settlement.job_id.bytes, settlement.token)
+    if isinstance(settlement, Succeed):
+        return bool(tx.db.execute(SQL["succeeded_before"], run).fetchone()[0])
+    row = tx.db.execute(SQL["cause_on_record"], run).fetchone()
+    return row is not None and row[0] in _causes(settlement)
+
+
+def _causes(settlement: Settlement) -> tuple[Cause, ...]:
+    """The causes under which a settlement is recorded."""
+    match settlement:
+        case Succeed():
+            return ()
+        case Retry():
+            return (Cause.RETRY,)
+        case Snooze():
+            return (Cause.SNOOZE,)
+        case HandBack(cause=cause):
+            return (cause,)
+        case Park():
+            return (Cause.HANDED_BACK,)
+        case Bury():
+            return (Cause.DEAD, Cause.REPLAY)
+        case Cancel():
+            return (Cause.CANCELLED,)
+        case _:
+            assert_never(settlement)
+
+
+def _apply(tx: Tx, lease: Lease, settlement: Settlement) -> None:
+    match settlement:
+        case Succeed(result=result):
+            end_jobs(tx, [lease.ending(State.SUCCEEDED, result=result)])
+        case Bury(reason=reason, error=error):
+            record_attempt(tx, lease, Cause.DEAD, error)
+            end_jobs(tx, [lease.ending(State.DEAD, reason=reason, error=error)])
+        case Cancel(reason=reason):
+            record_attempt(tx, lease, Cause.CANCELLED)
+            end_jobs(tx, [lease.ending(State.CANCELLED, reason=reason)])
+        case Retry(delay_s=delay_s, error=error):
+            record_attempt(tx, lease, Cause.RETRY, error)
+            _schedule(tx, lease, delay_s, attempt=lease.attempt)
+        case Snooze(delay_s=delay_s, error=error):
+            record_attempt(tx, lease, Cause.SNOOZE, error)
+            _schedule(tx, lease, delay_s, attempt=lease.attempt - 1)
+        case HandBack(why=why, cause=cause):
+            record_attempt(tx, lease, cause, ErrorInfo("", why))
+            give_back(tx, lease)
+        case Park(reason=reason, key=key):
+            record_attempt(tx, lease, Cause.HANDED_BACK, ErrorInfo("", f"parked: {reason}"))
+            _park(tx, lease, reason, key)
+        case _:
+            assert_never(settlement)
+
+
+def record_attempt(tx: Tx, lease: Lease, cause: Cause, error: ErrorInfo | None = None) -> None:
+    """Why this run did not end in success."""
+    text = (None, None, None) if error is None else (error.type or None, error.message, error.traceback or None)
+    row = (lease.job_id, lease.token, lease.attempt, cause, *text, lease.worker, lease.started_at, tx.now)
+    tx.db.execute(SQL["attempt"], row)
+    tx.db.execute(SQL["bound_attempts"], {"job": lease.job_id, "keep": ATTEMPTS_KEPT})
+
+
+def give_back(tx: Tx, lease: Lease) -> None:
+    """`running` → `ready` at the old place, uncharged; a job asked to be cancelled is cancelled instead."""
+    if _cancelled_instead(tx, lease):
+        return
+    free_slots(tx, [lease.job_id])
+    tx.enter_ready([(lease.queue, lease.priority, lease.tag, lease.seq, *_again(lease, lease.attempt - 1))])
+
+
+def _schedule(tx: Tx, lease: Lease, delay_s: float, *, attempt: int) -> None:
+    if _cancelled_instead(tx, lease):
+        return
+    free_slots(tx, [lease.job_id])
+    tx.db.execute(SQL["timer"], (tx.now + delay_s, *_again(lease, attempt)))
+    tx.hints |= Hint.TIMER
+
+
+def _park(tx: Tx, lease: Lease, reason: str, key: str) -> None:
+    if _cancelled_instead(tx, lease):
+        return
+    free_slots(tx, [lease.job_id])
+    job_id, *counts = _again(lease, lease.attempt - 1)
+    tx.db.execute(SQL["park"], (job_id, reason, key, lease.tag, lease.seq, *counts, tx.now))
+
+
+def _again(lease: Lease, attempt: int) -> tuple[bytes, int, int, int]:
+    return lease.job_id, attempt, lease.losses, lease.crashes
+
+
+def _cancelled_instead(tx: Tx, lease: Lease) -> bool:
+    if lease.cancel_reason is None:
+        return False
+    end_jobs(tx, [lease.ending(State.CANCELLED, reason=lease.cancel_reason)])
+    return True
+
+
+def record_progress(
+    tx: Tx, worker: WorkerId, job_id: JobId, token: int, done: float, total: float | None, stage: str | None
+) -> bool:
+    """Fenced like every write of a run."""
+    fence = {"job": job_id.bytes, "token": token, "worker": worker.bytes}
+    report = {"done": done, "total": total, "stage": stage, "now": tx.now}
+    return tx.db.execute(SQL["progress"], fence | report).rowcount == 1

@@ -1,0 +1,16 @@
+-- The dead letters: replay, edit, purge; nothing else takes a job out of `dead`.
+
+-- name: revive
+DELETE FROM dead WHERE job_id = ? RETURNING token
+
+-- name: close_chapter
+UPDATE attempt SET cause = 'replay' WHERE job_id = ? AND token = ?
+
+-- name: body
+SELECT queue, priority FROM job WHERE id = ?
+
+-- name: edit
+UPDATE job SET payload = :payload WHERE id = :id AND EXISTS (SELECT 1 FROM dead WHERE job_id = :id)
+
+-- name: purge
+DELETE FROM dead WHERE job_id = ?

@@ -1,0 +1,195 @@
+"""The SQLite store: every method of the contract, handed to the writer thread or to a reader.
+
+The verbs themselves live in the modules named after what they do; this one only connects them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+from holdfast.core.backpressure import Watermarks
+from holdfast.core.cause import Cause
+from holdfast.core.fairness import Lane
+from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
+from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.settlement import Settlement, Verdict
+from holdfast.core.worker import NewWorker, WorkerInfo
+from holdfast.runtime.clock import Clock, SystemClock
+from holdfast.stores.base import (
+    CancelAnswer,
+    CancelRequest,
+    Claim,
+    Ended,
+    Hint,
+    InsertResult,
+    JobFilter,
+    Promotion,
+    Reaped,
+    Renewal,
+    Swept,
+)
+from holdfast.stores.sqlite import claim, ended, insert, inspect, queues, settle, waiting, workers
+from holdfast.stores.sqlite.reader import Reader
+from holdfast.stores.sqlite.writer import Writer
+
+DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
+
+
+class SqliteStore:
+    """A store in one file; `:memory:` is a private temporary file that goes with the store."""
+
+    def __init__(self, path: str, *, watermarks: Watermarks = DEFAULT_WATERMARKS, clock: Clock | None = None) -> None:
+        self._private: str | None = None
+        if path == ":memory:":
+            self._private = tempfile.mkdtemp(prefix="holdfast-")
+            path = str(Path(self._private) / "holdfast.db")
+        self.path = path
+        self._clock = clock or SystemClock()
+        self._writer = Writer(path, clock=self._clock, watermarks=watermarks)
+        self._reader = Reader(path)
+
+    async def open(self) -> None:
+        await asyncio.to_thread(self._writer.open)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._reader.close()
+        self._writer.close()
+        if self._private is not None:
+            shutil.rmtree(self._private, ignore_errors=True)
+
+    def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
+        return self._writer.subscribe(callback)
+
+    # ------------------------------------------------------------ enqueue
+
+    async def insert_jobs(
+        self, jobs: Sequence[NewJob], *, whole: bool = False, admit: bool = True
+    ) -> list[InsertResult]:
+        return await self._writer.submit(
+            "insert_jobs", partial(insert.insert_jobs, jobs=jobs, whole=whole, admit=admit)
+        )
+
+    async def cancel_jobs(self, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
+        return await self._writer.submit("cancel_jobs", partial(waiting.cancel_jobs, job_ids=job_ids, reason=reason))
+
+    async def endings(self, job_ids: Sequence[JobId]) -> dict[JobId, Ended | None]:
+        return await self._reader.query(partial(inspect.endings, job_ids=job_ids))
+
+    # ------------------------------------------------------------ leases
+
+    async def register_worker(self, worker: NewWorker, *, lease_s: float) -> None:
+        await self._writer.submit("register_worker", partial(workers.register_worker, worker=worker, lease_s=lease_s))
+
+    async def renew_worker(self, worker: WorkerId, *, lease_s: float, held_for_s: float) -> Renewal:
+        return await self._writer.submit(
+            "renew_worker",
+            partial(workers.renew_worker, worker=worker, lease_s=lease_s, held_for_s=held_for_s),
+        )
+
+    async def claim_jobs(self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float) -> Claim:
+        return await self._writer.submit(
+            "claim_jobs", partial(claim.claim_jobs, worker=worker, lanes=lanes), deadline_s=deadline_s
+        )
+
+    async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
+        return await self._writer.submit(
+            "settle_jobs", partial(settle.settle_jobs, worker=worker, settlements=settlements)
+        )
+
+    async def record_progress(
+        self,
+        worker: WorkerId,
+        job_id: JobId,
+        token: int,
+        *,
+        done: float,
+        total: float | None,
+        stage: str | None,
+    ) -> bool:
+        report = partial(settle.record_progress, worker=worker, job_id=job_id, token=token)
+        return await self._writer.submit("record_progress", partial(report, done=done, total=total, stage=stage))
+
+    async def cancel_requests(self, worker: WorkerId) -> list[CancelRequest]:
+        rows = await self._reader.query(
+            lambda db: db.execute(workers.SQL["cancel_requests"], (worker.bytes,)).fetchall()
+        )
+        return [CancelRequest(UUID(bytes=job_id), token, reason) for job_id, token, reason in rows]
+
+    async def hand_back_worker(self, worker: WorkerId, *, cause: Cause, why: str) -> int:
+        return await self._writer.submit(
+            "hand_back_worker", partial(workers.hand_back_worker, worker=worker, cause=cause, why=why)
+        )
+
+    async def unpark_jobs(self, *, reason: str, keys: Sequence[str]) -> int:
+        return await self._writer.submit("unpark_jobs", partial(workers.unpark_jobs, reason=reason, keys=keys))
+
+    # ------------------------------------------------------------ upkeep
+
+    async def now(self) -> float:
+        return self._clock.now()
+
+    async def promote_jobs(self, *, limit: int) -> Promotion:
+        return await self._writer.submit("promote_jobs", partial(waiting.promote_jobs, limit=limit))
+
+    async def expire_jobs(self, *, limit: int) -> int:
+        return await self._writer.submit("expire_jobs", partial(waiting.expire_jobs, limit=limit))
+
+    async def reap_workers(self, *, limit: int) -> Reaped:
+        return await self._writer.submit("reap_workers", partial(workers.reap_workers, limit=limit))
+
+    async def prune_jobs(self, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int:
+        prune = partial(ended.prune_jobs, keep_succeeded_s=keep_succeeded_s, keep_cancelled_s=keep_cancelled_s)
+        return await self._writer.submit("prune_jobs", partial(prune, limit=limit))
+
+    async def sweep(self, *, limit: int) -> Swept:
+        return await self._writer.submit("sweep", partial(ended.sweep, limit=limit))
+
+    # ------------------------------------------------------------ dead letters
+
+    async def replay_jobs(self, job_ids: Sequence[JobId]) -> int:
+        return await self._writer.submit("replay_jobs", partial(ended.replay_jobs, job_ids=job_ids))
+
+    async def edit_dead(self, job_id: JobId, *, payload: bytes) -> bool:
+        return await self._writer.submit("edit_dead", partial(ended.edit_dead, job_id=job_id, payload=payload))
+
+    async def purge_dead(self, job_ids: Sequence[JobId]) -> int:
+        return await self._writer.submit("purge_dead", partial(ended.purge_dead, job_ids=job_ids))
+
+    # ------------------------------------------------------------ queues
+
+    async def queue_settings(self) -> dict[str, QueueSettings]:
+        return await self._reader.query(queues.queue_settings)
+
+    async def set_queue(self, queue: str, settings: QueueSettings) -> None:
+        await self._writer.submit("set_queue", partial(queues.set_queue, queue=queue, settings=settings))
+
+    async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:
+        return await self._writer.submit(
+            "purge_queue", partial(waiting.purge_queue, queue=queue, reason=reason, limit=limit)
+        )
+
+    # ------------------------------------------------------------ reports
+
+    async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
+        return await self._reader.query(partial(inspect.job_infos, job_ids=job_ids))
+
+    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> list[JobInfo]:
+        return await self._reader.query(partial(inspect.list_jobs, where=where, limit=limit, before=before))
+
+    async def count_jobs(self, where: JobFilter) -> int:
+        return await self._reader.query(partial(inspect.count_jobs, where=where))
+
+    async def list_queues(self) -> list[QueueInfo]:
+        return await self._reader.query(partial(queues.list_queues, now=self._clock.now()))
+
+    async def list_workers(self) -> list[WorkerInfo]:
+        return await self._reader.query(queues.list_workers)

@@ -1,0 +1,73 @@
+"""What happens to jobs that wait: promote, expire, cancel, purge. Cancelling a running job is only a request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.core.job import JobId
+from holdfast.core.state import State
+from holdfast.stores.base import CancelAnswer, Hint, Promotion
+from holdfast.stores.sqlite.end import Ending, end_jobs
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.transaction import Tx
+
+SQL = load("waiting")
+
+
+def promote_jobs(tx: Tx, *, limit: int) -> Promotion:
+    """`scheduled` and due → `ready`, the earliest due first, at the tail of their lanes."""
+    due = sorted(tx.db.execute(SQL["due"], (tx.now, limit)).fetchall())
+    seq = tx.take_numbers("seq", len(due)) if due else 0
+    lanes = [tx.db.execute(SQL["lane"], (row[1],)).fetchone() for row in due]
+    tx.enter_ready((*lane, 0, seq + n, *row[1:]) for n, (lane, row) in enumerate(zip(lanes, due, strict=True)))
+    (next_due,) = tx.db.execute(SQL["next_due"]).fetchone()
+    return Promotion(len(due), None if next_due is None else max(0.0, next_due - tx.now))
+
+
+def expire_jobs(tx: Tx, *, limit: int) -> int:
+    """Cancel what was not started by its deadline; a running job has kept it."""
+    count = 0
+    for (job_id,) in tx.db.execute(SQL["overdue"], (tx.now, limit)).fetchall():
+        if tx.db.execute(SQL["is_active"], (job_id,)).fetchone():
+            tx.db.execute(SQL["drop_expiry"], (job_id,))
+        elif _end_waiting(tx, job_id, reason="expired"):
+            count += 1
+    return count
+
+
+def cancel_jobs(tx: Tx, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
+    """In one writer's transaction a job cannot move meanwhile, so looking once is enough here."""
+    return [_cancel(tx, job_id.bytes, reason) for job_id in job_ids]
+
+
+def _cancel(tx: Tx, job_id: bytes, reason: str) -> CancelAnswer:
+    if _end_waiting(tx, job_id, reason=reason):
+        return CancelAnswer.CANCELLED
+    if tx.db.execute(SQL["flag_active"], (reason, job_id)).rowcount:
+        tx.hints |= Hint.CANCEL
+        return CancelAnswer.REQUESTED
+    known = tx.db.execute(SQL["exists"], (job_id,)).fetchone()
+    return CancelAnswer.ENDED if known else CancelAnswer.MISSING
+
+
+def purge_queue(tx: Tx, queue: str, *, reason: str, limit: int) -> int:
+    """Cancel what waits in a queue, a bounded number at a time."""
+    waiting = tx.db.execute(SQL["waiting_in_queue"], {"queue": queue, "limit": limit}).fetchall()
+    return sum(_end_waiting(tx, job_id, reason=reason) for (job_id,) in waiting)
+
+
+def _end_waiting(tx: Tx, job_id: bytes, *, reason: str) -> bool:
+    """Take the job out of whatever it waits in and end it as cancelled; False when it does not wait."""
+    left = tx.db.execute(SQL["leave_ready"], (job_id,)).fetchone()
+    if left is not None:
+        tx.left_ready(left[1], 1)
+    else:
+        left = (
+            tx.db.execute(SQL["leave_timer"], (job_id,)).fetchone()
+            or tx.db.execute(SQL["leave_parked"], (job_id,)).fetchone()
+            or tx.db.execute(SQL["leave_blocked"], (job_id,)).fetchone()
+        )
+    if left is None:
+        return False
+    end_jobs(tx, [Ending(job_id, State.CANCELLED, left[0], reason=reason)])
+    return True

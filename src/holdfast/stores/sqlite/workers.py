@@ -1,0 +1,84 @@
+"""Workers and their leases: register, renew, reap, hand back, and what they lift by appearing (P5, P10)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from uuid import UUID
+
+from holdfast.core.cause import Cause
+from holdfast.core.errors import LeaseLost
+from holdfast.core.job import ErrorInfo, WorkerId
+from holdfast.core.loss import Losses, after_loss, alone
+from holdfast.core.state import State
+from holdfast.core.worker import NewWorker
+from holdfast.stores.base import HeldJob, Reaped, Renewal
+from holdfast.stores.sqlite.end import end_jobs
+from holdfast.stores.sqlite.settle import Lease, give_back, record_attempt
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.transaction import Tx
+
+SQL = load("workers")
+
+
+def register_worker(tx: Tx, worker: NewWorker, *, lease_s: float) -> None:
+    """A new process with a new identity."""
+    row = (worker.id.bytes, worker.host, worker.pid, worker.concurrency, json.dumps(worker.queues))
+    tx.db.execute(SQL["register"], (*row, tx.now, tx.now + lease_s))
+
+
+def renew_worker(tx: Tx, worker: WorkerId, *, lease_s: float, held_for_s: float) -> Renewal:
+    """Prolong a lease that still holds; one that ran out is gone, even if nobody has reaped it yet."""
+    if not tx.db.execute(SQL["renew"], (tx.now + lease_s, worker.bytes, tx.now)).rowcount:
+        raise LeaseLost(f"worker {worker} was declared dead, or its lease ran out before it was renewed")
+    held = tx.db.execute(SQL["held"], (worker.bytes, tx.now - held_for_s)).fetchall()
+    return Renewal(tx.now, [HeldJob(UUID(bytes=job_id), token) for job_id, token in held])
+
+
+def reap_workers(tx: Tx, *, limit: int) -> Reaped:
+    """Workers whose lease ran out are dead: their jobs go back to their places, or end."""
+    expired = [row[0] for row in tx.db.execute(SQL["expired"], (tx.now, limit)).fetchall()]
+    lost = [row for worker in expired for row in tx.db.execute(SQL["leases_of"], (worker,)).fetchall()]
+    lost += tx.db.execute(SQL["leases_without_worker"], (limit,)).fetchall()
+    returned = 0
+    for row in lost:
+        returned += _after_loss(tx, Lease._make(row), Cause.LEASE_EXPIRED, "the worker's lease ran out")
+    return Reaped(tuple(UUID(bytes=worker) for worker in expired), returned, len(lost) - returned)
+
+
+def hand_back_worker(tx: Tx, worker: WorkerId, *, cause: Cause, why: str) -> int:
+    """Remove the worker, so that it can neither claim nor settle, then return its jobs."""
+    tx.db.execute(SQL["remove"], (worker.bytes,))
+    leases = [Lease._make(row) for row in tx.db.execute(SQL["leases_of"], (worker.bytes,)).fetchall()]
+    for lease in leases:
+        if cause is Cause.HANDED_BACK:
+            record_attempt(tx, lease, cause, ErrorInfo("", why))
+            give_back(tx, lease)
+        else:
+            _after_loss(tx, lease, cause, why)
+    return len(leases)
+
+
+def _after_loss(tx: Tx, lease: Lease, cause: Cause, why: str) -> bool:
+    """A job whose process died: back to its place uncharged, or dead as poison. True when it went back."""
+    record_attempt(tx, lease, cause, ErrorInfo("", why))
+    (losses, crashes), poison = after_loss(Losses(lease.losses, lease.crashes), was_alone=alone(lease.losses))
+    if poison and lease.cancel_reason is None:
+        error = ErrorInfo("holdfast.Poison", f"its process died {crashes} times while it ran alone; last: {why}")
+        end_jobs(tx, [lease.ending(State.DEAD, reason="poison", error=error)])
+        return False
+    give_back(tx, lease._replace(losses=losses, crashes=crashes))
+    return lease.cancel_reason is None
+
+
+def unpark_jobs(tx: Tx, *, reason: str, keys: Sequence[str]) -> int:
+    """Lift a reason: what waited under these keys is ready, at its old place."""
+    count = 0
+    for key in keys:
+        for job_id, tag, seq, attempt, losses, crashes, queue, priority in tx.db.execute(
+            SQL["parked_under"], (reason, key)
+        ).fetchall():
+            tx.db.execute(SQL["unpark"], (job_id,))
+            tx.enter_ready([(queue, priority, tag, seq, job_id, attempt, losses, crashes)])
+            count += 1
+    return count

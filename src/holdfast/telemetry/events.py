@@ -1,0 +1,263 @@
+"""Every event that Holdfast emits: its name and its fields. How events are delivered or shown is not here.
+
+No event carries a job's arguments or result: what is logged or exported stays free of users' data, except for
+the text of the errors that their tasks raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias, get_args
+
+from holdfast.core.job import JobId, WorkerId
+
+# One job
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnqueued:
+    """The store has committed a new job."""
+
+    name: ClassVar[str] = "job.enqueued"
+    job_id: JobId
+    task: str
+    queue: str
+    priority: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    """A worker has claimed the job and calls its task."""
+
+    name: ClassVar[str] = "job.started"
+    job_id: JobId
+    task: str
+    queue: str
+    attempt: int
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettled:
+    """What came of a run has been written; `outcome` says what that was."""
+
+    name: ClassVar[str] = "job.settled"
+    job_id: JobId
+    task: str
+    queue: str
+    attempt: int
+    outcome: str
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobRetried:
+    """A run failed and the job will run again after a delay."""
+
+    name: ClassVar[str] = "job.retried"
+    job_id: JobId
+    task: str
+    attempt: int
+    delay_s: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobBuried:
+    """The job is dead and waits among the dead letters for a person."""
+
+    name: ClassVar[str] = "job.buried"
+    job_id: JobId
+    task: str
+    attempt: int
+    error: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobLost:
+    """A write for the job was refused as stale: somebody else owns it by now."""
+
+    name: ClassVar[str] = "job.lost"
+    job_id: JobId
+    task: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobParked:
+    """The job waits for something other than time: a task's code, a free slot."""
+
+    name: ClassVar[str] = "job.parked"
+    job_id: JobId
+    task: str
+    reason: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobOverdue:
+    """The run is past its hard limit by `seconds` and has not ended."""
+
+    name: ClassVar[str] = "job.overdue"
+    job_id: JobId
+    task: str
+    seconds: float
+
+
+# Many jobs
+
+
+@dataclass(frozen=True, slots=True)
+class JobsPromoted:
+    """Scheduled jobs were due and are ready."""
+
+    name: ClassVar[str] = "job.promoted"
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobsPruned:
+    """Ended jobs past their retention were removed."""
+
+    name: ClassVar[str] = "job.pruned"
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobsSwept:
+    """The sweep found jobs that were left behind and moved them on; `counts` says how many of each kind."""
+
+    name: ClassVar[str] = "job.swept"
+    counts: Mapping[str, int]
+
+
+# Workers
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStarted:
+    """The worker has a lease and begins to claim; no queues means every queue that it knows."""
+
+    name: ClassVar[str] = "worker.started"
+    worker: WorkerId
+    concurrency: int
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDraining:
+    """The worker claims nothing more and waits for what it runs."""
+
+    name: ClassVar[str] = "worker.draining"
+    worker: WorkerId
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStopped:
+    """The worker has ended in good order and holds nothing."""
+
+    name: ClassVar[str] = "worker.stopped"
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLeaseLost:
+    """The worker could not renew in time, was declared dead, and stops its jobs."""
+
+    name: ClassVar[str] = "worker.lease_lost"
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersReaped:
+    """Workers were silent past their leases; their jobs are ready again."""
+
+    name: ClassVar[str] = "worker.reaped"
+    workers: tuple[WorkerId, ...]
+    jobs: int
+
+
+# The rest of the system
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDown:
+    """The store stopped answering; everything that needs it keeps trying."""
+
+    name: ClassVar[str] = "store.down"
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreUp:
+    """The store answers again."""
+
+    name: ClassVar[str] = "store.up"
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueClosed:
+    """The queue has reached its high watermark: enqueues wait."""
+
+    name: ClassVar[str] = "queue.closed"
+    queue: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOpened:
+    """The queue has drained to its low watermark: enqueues go through."""
+
+    name: ClassVar[str] = "queue.opened"
+    queue: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockDisagrees:
+    """The store's clock and this machine's drifted apart; nothing is reaped for one lease."""
+
+    name: ClassVar[str] = "clock.disagrees"
+    difference_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCrashed:
+    """A background loop has ended by an error that it did not expect."""
+
+    name: ClassVar[str] = "service.crashed"
+    service: str
+    error: str
+
+
+Event: TypeAlias = (
+    JobEnqueued
+    | JobStarted
+    | JobSettled
+    | JobRetried
+    | JobBuried
+    | JobLost
+    | JobParked
+    | JobOverdue
+    | JobsPromoted
+    | JobsPruned
+    | JobsSwept
+    | WorkerStarted
+    | WorkerDraining
+    | WorkerStopped
+    | WorkerLeaseLost
+    | WorkersReaped
+    | StoreDown
+    | StoreUp
+    | QueueClosed
+    | QueueOpened
+    | ClockDisagrees
+    | ServiceCrashed
+)
+
+EVENTS: tuple[type[Event], ...] = get_args(Event)

@@ -1,0 +1,138 @@
+"""Reaping: expired workers are declared dead, their jobs return, and what kills its process again and again is
+poison."""
+
+from __future__ import annotations
+
+from holdfast.core.cause import Cause
+from holdfast.core.loss import ALONE_FROM, MAX_CRASHES
+from holdfast.core.settlement import HandBack
+from holdfast.core.state import State
+from holdfast.stores.base import Reaped, Store
+from holdfast.testing.contracts.arrange import (
+    LONG_S,
+    PLENTY,
+    a_job,
+    apply,
+    claim,
+    enlist,
+    finish,
+    info,
+    insert,
+    lose,
+    resume,
+    start,
+    state,
+    states,
+)
+
+
+async def check_nothing_is_reaped_while_leases_last(store: Store) -> None:
+    run = await start(store)
+    reaped = await store.reap_workers(limit=PLENTY)
+    assert reaped == Reaped((), 0, 0), f"got {reaped}"
+    assert await state(store, run.id) is State.RUNNING, "a leased job goes on"
+
+
+async def check_an_expired_workers_jobs_return_uncharged(store: Store) -> None:
+    worker = await enlist(store)
+    ids = await insert(store, a_job(), a_job())
+    await claim(store, worker)
+    other = await start(store)
+    await store.renew_worker(worker, lease_s=0, held_for_s=LONG_S)
+    reaped = await store.reap_workers(limit=PLENTY)
+    assert reaped == Reaped((worker,), 2, 0), f"got {reaped}"
+    for job_id in ids:
+        found = await info(store, job_id)
+        assert (found.state, found.attempt) == (State.READY, 0), f"got {found}"
+        assert [attempt.cause for attempt in found.attempts] == [Cause.LEASE_EXPIRED], f"got {found.attempts}"
+    assert await state(store, other.id) is State.RUNNING, "others keep their jobs"
+    assert [worker.id for worker in await store.list_workers()] == [other.worker], "the dead are not listed"
+
+
+async def check_an_idle_worker_is_reaped_as_well(store: Store) -> None:
+    worker = await enlist(store, lease_s=0)
+    assert await store.reap_workers(limit=PLENTY) == Reaped((worker,), 0, 0), "it has expired"
+    assert await store.reap_workers(limit=PLENTY) == Reaped((), 0, 0), "it dies once"
+
+
+async def check_reaping_is_bounded(store: Store) -> None:
+    workers = {await enlist(store, lease_s=0) for _ in range(5)}
+    dead: list[object] = []
+    for _ in range(20):
+        reaped = await store.reap_workers(limit=2)
+        assert len(reaped.workers) <= 2, f"at most two at once: {reaped}"
+        dead += reaped.workers
+    assert len(dead) == 5, f"each dies once: {dead}"
+    assert set(dead) == workers, f"got {dead}"
+
+
+async def check_every_job_of_a_reaped_worker_returns_however_small_the_limit(store: Store) -> None:
+    worker = await enlist(store)
+    ids = await insert(store, *(a_job() for _ in range(7)))
+    await claim(store, worker)
+    await store.renew_worker(worker, lease_s=0, held_for_s=LONG_S)
+    returned = 0
+    for _ in range(20):
+        returned += (await store.reap_workers(limit=2)).returned
+    assert returned == 7, f"got {returned}"
+    assert await states(store, *ids) == [State.READY] * 7, "all are ready again"
+
+
+async def check_a_reaped_job_ends_cancelled_if_that_was_asked(store: Store) -> None:
+    run = await start(store)
+    await store.cancel_jobs([run.id], reason="not needed")
+    await store.renew_worker(run.worker, lease_s=0, held_for_s=LONG_S)
+    reaped = await store.reap_workers(limit=PLENTY)
+    assert (reaped.returned, reaped.ended) == (0, 1), f"got {reaped}"
+    found = await info(store, run.id)
+    assert (found.state, found.reason) == (State.CANCELLED, "not needed"), f"got {found}"
+
+
+async def check_a_job_lost_twice_runs_alone(store: Store) -> None:
+    run = await start(store)
+    for losses in range(ALONE_FROM):
+        assert not run.job.alone, f"after {losses} losses: {run.job}"
+        await lose(store, run.worker)
+        run = await resume(store, run.id)
+    assert run.job.alone, f"after {ALONE_FROM} losses: {run.job}"
+    assert run.job.attempt == 1, f"a loss charges nothing: {run.job}"
+    await finish(store, run)
+
+
+async def check_a_job_that_keeps_killing_its_worker_ends_as_poison(store: Store) -> None:
+    run = await start(store)
+    for turn in range(ALONE_FROM + MAX_CRASHES - 1):
+        if turn % 2:
+            await lose(store, run.worker)
+        else:
+            await store.hand_back_worker(run.worker, cause=Cause.WORKER_LOST, why="killed by signal 9")
+        run = await resume(store, run.id)
+    await store.renew_worker(run.worker, lease_s=0, held_for_s=LONG_S)
+    reaped = await store.reap_workers(limit=PLENTY)
+    assert (reaped.returned, reaped.ended) == (0, 1), f"got {reaped}"
+    found = await info(store, run.id)
+    assert (found.state, found.reason) == (State.DEAD, "poison"), f"got {found}"
+    ending = (await store.endings([run.id]))[run.id]
+    assert ending is not None, "it has ended"
+    assert ending.state is State.DEAD, f"got {ending}"
+
+
+async def check_a_replayed_poison_starts_afresh(store: Store) -> None:
+    run = await start(store)
+    for _ in range(ALONE_FROM + MAX_CRASHES - 1):
+        await lose(store, run.worker)
+        run = await resume(store, run.id)
+    await lose(store, run.worker)
+    assert await store.replay_jobs([run.id]) == 1, "poison is a dead letter as any other"
+    run = await resume(store, run.id)
+    await lose(store, run.worker)
+    assert await state(store, run.id) is State.READY, "a replayed job has a fresh budget"
+
+
+async def check_an_orderly_return_is_no_loss(store: Store) -> None:
+    run = await start(store)
+    for cause in (Cause.HANDED_BACK, Cause.CLAIM_LOST) * (ALONE_FROM + MAX_CRASHES):
+        await apply(store, run.worker, HandBack(run.id, run.token, "returned", cause))
+        run = await resume(store, run.id, worker=run.worker)
+    assert not run.job.alone, f"only a death of its worker marks a job: {run.job}"
+    await finish(store, run)

@@ -1,0 +1,122 @@
+"""Backpressure: a queue closes at its high watermark and opens at its low one."""
+
+from __future__ import annotations
+
+from holdfast.core.backpressure import Watermarks
+from holdfast.core.queue import QueueSettings
+from holdfast.core.state import State
+from holdfast.stores.base import Full, Inserted, Store, Withheld
+from holdfast.testing.contracts.arrange import (
+    LONG_S,
+    QUEUE,
+    a_job,
+    claim,
+    due,
+    enlist,
+    insert,
+    states,
+)
+
+HIGH, LOW = 4, 2
+
+
+async def _bound(store: Store, queue: str = QUEUE) -> None:
+    await store.set_queue(queue, QueueSettings(watermarks=Watermarks(high=HIGH, low=LOW)))
+
+
+async def _fill(store: Store) -> None:
+    """Up to the high mark, and past the refusal that closes the queue."""
+    await _bound(store)
+    await insert(store, *(a_job() for _ in range(HIGH)))
+    refused = a_job()
+    answers = await store.insert_jobs([refused])
+    assert answers == [Full(QUEUE, depth=HIGH, high=HIGH, low=LOW)], f"got {answers}"
+    assert await states(store, refused.id) == [None], "a refused job is not in the store"
+
+
+async def check_a_queue_is_full_at_its_high_mark(store: Store) -> None:
+    await _fill(store)
+    [queue] = [queue for queue in await store.list_queues() if queue.name == QUEUE]
+    assert not queue.accepting, f"a closed queue says so: {queue}"
+    assert queue.ready == HIGH, f"got {queue}"
+
+
+async def check_a_closed_queue_opens_only_at_its_low_mark(store: Store) -> None:
+    await _fill(store)
+    worker = await enlist(store)
+    await claim(store, worker, HIGH - LOW - 1)
+    [answer] = await store.insert_jobs([a_job()])
+    assert isinstance(answer, Full), f"between the marks a closed queue stays closed: {answer}"
+    await claim(store, worker, 1)
+    await insert(store, a_job())
+    await insert(store, a_job())  # between the marks an open queue stays open
+
+
+async def check_cancelling_opens_a_queue_as_claiming_does(store: Store) -> None:
+    await _fill(store)
+    waiting = await store.purge_queue(QUEUE, reason="enough", limit=HIGH - LOW)
+    assert waiting == HIGH - LOW, f"got {waiting}"
+    await insert(store, a_job())
+
+
+async def check_a_batch_is_admitted_whole_below_the_high_mark(store: Store) -> None:
+    await _bound(store)
+    await insert(store, a_job())
+    await insert(store, *(a_job() for _ in range(HIGH * 3)))
+
+
+async def check_unadmitted_inserts_pass(store: Store) -> None:
+    await _fill(store)
+    job = a_job()
+    answers = await store.insert_jobs([job], admit=False)
+    assert answers == [Inserted(job.id, State.READY)], f"follow-ups do not wait: {answers}"
+
+
+async def check_each_queue_of_a_batch_is_judged_by_itself(store: Store) -> None:
+    await _fill(store)
+    await _bound(store, "other")
+    here, there = a_job(), a_job(queue="other")
+    answers = await store.insert_jobs([here, there])
+    assert isinstance(answers[0], Full), f"got {answers}"
+    assert answers[1] == Inserted(there.id, State.READY), f"got {answers}"
+
+
+async def check_whole_with_a_full_queue_inserts_nothing(store: Store) -> None:
+    await _fill(store)
+    here, there = a_job(), a_job(queue="other")
+    answers = await store.insert_jobs([there, here], whole=True)
+    assert answers[0] == Withheld(), f"got {answers}"
+    assert isinstance(answers[1], Full), f"got {answers}"
+    assert await states(store, here.id, there.id) == [None, None], "all or nothing"
+
+
+async def check_a_repeat_is_answered_by_a_full_queue(store: Store) -> None:
+    await _bound(store)
+    jobs = [a_job() for _ in range(HIGH)]
+    await insert(store, *jobs)
+    await store.insert_jobs([a_job()])
+    [answer] = await store.insert_jobs(jobs[:1])
+    assert isinstance(answer, Inserted), f"its job is in the store, which must not be denied: {answer}"
+    assert answer.repeated, f"got {answer}"
+
+
+async def check_only_ready_jobs_count(store: Store) -> None:
+    await _bound(store)
+    await insert(store, *(a_job(delay_s=LONG_S) for _ in range(HIGH)))
+    await insert(store, a_job())
+
+
+async def check_returning_jobs_are_never_refused(store: Store) -> None:
+    await _bound(store)
+    ids = await insert(store, *(a_job(run_at=1.0) for _ in range(HIGH * 2)))
+    await due(store)
+    found = await states(store, *ids)
+    assert found == [State.READY] * len(ids), (
+        f"what was accepted is made ready however full the queue is: {found}"
+    )
+
+
+async def check_marks_can_be_raised(store: Store) -> None:
+    await _fill(store)
+    await store.set_queue(QUEUE, QueueSettings(watermarks=Watermarks(high=HIGH * 10, low=HIGH * 5)))
+    await insert(store, a_job())

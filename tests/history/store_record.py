@@ -1,0 +1,86 @@
+"""The third history: what a SQLite store has on record, by plain SELECTs, past all of the store's code."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import defaultdict
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.history.audit import read_audit, read_removed_workers
+from tests.history.identity import text_id
+from tests.history.records import AttemptRow, JobRecord, KeyRow, Place, StoreRecord
+
+from holdfast.core.state import State
+
+#: For every state table: the columns of a `Place`, in its order; a literal where the table has none.
+_PLACES = {
+    "ready": "'ready', NULL, NULL, attempt, crashes, NULL, NULL, 0.0",
+    "timer": "'scheduled', NULL, NULL, attempt, crashes, due_at, NULL, 0.0",
+    "active": "'running', token, worker, attempt, crashes, NULL, NULL, started_at",
+    "blocked": "'blocked', NULL, NULL, 0, 0, NULL, NULL, 0.0",
+    "parked": "'parked', NULL, NULL, attempt, crashes, NULL, reason, 0.0",
+    "done": "state, token, worker, attempt, 0, NULL, reason, coalesce(started_at, 0.0)",
+    "dead": "'dead', token, worker, attempt, 0, NULL, reason, coalesce(started_at, 0.0)",
+}
+
+
+def read_sqlite(path: Path | str, *, as_of: float | None = None) -> StoreRecord:
+    """Read the whole record in one transaction. `as_of`: now, where the store's clock is not the machine's."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}: there is no database to read a record from")
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as db:
+        db.execute("BEGIN")
+        return StoreRecord(
+            jobs=_jobs(db),
+            depth=dict(db.execute("SELECT queue, ready FROM depth")),
+            keys=tuple(
+                KeyRow(tenant, key, text_id(job_id))
+                for tenant, key, job_id in db.execute("SELECT tenant, key, job_id FROM idempotency_key")
+            ),
+            audit=read_audit(db),
+            removed_workers=read_removed_workers(db),
+            as_of=time.time() if as_of is None else as_of,
+        )
+
+
+def _jobs(db: sqlite3.Connection) -> dict[str, JobRecord]:
+    places: dict[bytes, list[Place]] = defaultdict(list)
+    for table, columns in _PLACES.items():
+        for job_id, *row in db.execute(f"SELECT job_id, {columns} FROM {table}"):
+            places[job_id].append(_place(*row))
+    attempts: dict[bytes, list[AttemptRow]] = defaultdict(list)
+    for job_id, token, number, cause, worker, *times in db.execute(
+        "SELECT job_id, token, number, cause, worker, coalesce(started_at, 0.0), ended_at FROM attempt"
+    ):
+        attempts[job_id].append(AttemptRow(token, number, cause, _worker(worker), *times))
+    waits: dict[bytes, list[str]] = defaultdict(list)
+    for join_id, job_id in db.execute("SELECT join_id, job_id FROM member EXCEPT SELECT join_id, job_id FROM arrival"):
+        waits[join_id].append(text_id(job_id))
+    bodies: dict[bytes, tuple[Any, ...]] = {
+        row[0]: row for row in db.execute("SELECT id, queue, max_attempts, limit_key, limit_size FROM job")
+    }
+    records = {}
+    for job_id in bodies.keys() | places.keys():  # a row without its body is still a job that exists
+        _, queue, max_attempts, limit_key, limit_size = bodies.get(job_id, (job_id, "", None, None, None))
+        record = JobRecord(
+            job_id=text_id(job_id),
+            queue=queue,
+            places=tuple(places[job_id]),
+            attempts=tuple(attempts[job_id]),
+            max_attempts=max_attempts,
+            waits_for=tuple(waits[job_id]),
+            limit=None if limit_key is None else (limit_key, limit_size),
+        )
+        records[record.job_id] = record
+    return records
+
+
+def _place(state: str, token: int | None, worker: bytes | None, *rest: Any) -> Place:
+    return Place(State(state), token, _worker(worker), *rest)
+
+
+def _worker(stored: bytes | None) -> str | None:
+    return None if stored is None else text_id(stored)

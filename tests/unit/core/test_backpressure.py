@@ -1,0 +1,82 @@
+"""Watermarks, hysteresis and the suggested time to try again."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.backpressure import Watermarks, gate, retry_after
+from holdfast.core.errors import InvalidOptions
+
+marks_and_depths = st.integers(0, 50).flatmap(
+    lambda low: st.tuples(
+        st.builds(Watermarks, high=st.integers(low + 1, 80), low=st.just(low)),
+        st.lists(st.integers(0, 100), max_size=60),
+    )
+)
+
+
+def test_the_documented_defaults() -> None:
+    assert Watermarks() == Watermarks(high=10_000, low=2_000)
+
+
+@pytest.mark.parametrize(
+    ("depth", "was_open", "was_closed"),
+    [(0, False, False), (20, False, False), (21, False, True), (99, False, True), (100, True, True), (500, True, True)],
+)
+def test_closes_at_high_opens_at_low_and_else_stays(depth: int, was_open: bool, was_closed: bool) -> None:
+    marks = Watermarks(high=100, low=20)
+    assert gate(False, depth, marks) is was_open
+    assert gate(True, depth, marks) is was_closed
+
+
+@given(marks_and_depths)
+def test_the_gate_moves_only_when_the_whole_band_was_crossed(case: tuple[Watermarks, list[int]]) -> None:
+    marks, depths = case
+    closed = False
+    switches = 0
+    # An independent count: of the depths outside the band, how often the side changes, starting below it.
+    sides = [False, *(depth >= marks.high for depth in depths if not marks.low < depth < marks.high)]
+    crossings = sum(before is not after for before, after in pairwise(sides))
+    for depth in depths:
+        after = gate(closed, depth, marks)
+        switches += after is not closed
+        closed = after
+    assert switches == crossings
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"high": 5, "low": 5},
+        {"high": 5, "low": 6},
+        {"high": 5, "low": -1},
+        {"high": 0, "low": 0},
+        {"high": 5.0, "low": 1},
+        {"high": True, "low": 0},
+        {"high": math.nan, "low": 0},
+        {"high": 5, "low": None},
+    ],
+)
+def test_senseless_watermarks_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOptions, match="watermarks: "):
+        Watermarks(**options)
+
+
+def test_the_suggestion_is_the_time_to_drain() -> None:
+    assert retry_after(10_000, 2_000, 400.0) == 20.0
+
+
+@pytest.mark.parametrize("drain", [0.0, -1.0, math.nan])
+def test_a_queue_that_does_not_drain_suggests_the_longest_wait(drain: float) -> None:
+    assert retry_after(10_000, 2_000, drain) == 60.0
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.none() | st.floats())
+def test_the_suggestion_is_bounded(depth: int, low: int, drain: float | None) -> None:
+    assert 1 <= retry_after(depth, low, drain) <= 60
