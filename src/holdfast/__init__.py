@@ -1,1 +1,83 @@
-"""Holdfast: background work that is never lost, never silently run twice, and always visible."""
+"""Holdfast: background work that is never lost, never silently run twice, and always visible.
+
+from holdfast import Holdfast
+
+hf = Holdfast()
+
+@hf.task
+async def greet(name: str) -> str:
+    return f"hello, {name}"
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from holdfast.app import Holdfast
+from holdfast.client.handle import JobHandle
+from holdfast.client.task import Task
+from holdfast.config import Config
+from holdfast.core.errors import (
+    ConfigError,
+    HardTimeout,
+    HoldfastError,
+    IdempotencyConflict,
+    InvalidArguments,
+    InvalidOptions,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    JobStateError,
+    LeaseLost,
+    NotOpen,
+    OutcomeUnknown,
+    PermanentError,
+    QueueFull,
+    RetryLater,
+    SoftTimeout,
+    StoreBroken,
+    StoreDataError,
+    StoreError,
+    StoreUnavailable,
+    UnknownTask,
+)
+from holdfast.core.job import JobInfo
+from holdfast.core.retry import RetryPolicy
+from holdfast.core.unset import UNSET
+from holdfast.worker.context import current_job
+
+__version__ = version("holdfast")
+
+__all__ = [
+    "UNSET",
+    "Config",
+    "ConfigError",
+    "HardTimeout",
+    "Holdfast",
+    "HoldfastError",
+    "IdempotencyConflict",
+    "InvalidArguments",
+    "InvalidOptions",
+    "JobCancelled",
+    "JobFailed",
+    "JobHandle",
+    "JobInfo",
+    "JobNotFound",
+    "JobStateError",
+    "LeaseLost",
+    "NotOpen",
+    "OutcomeUnknown",
+    "PermanentError",
+    "QueueFull",
+    "RetryLater",
+    "RetryPolicy",
+    "SoftTimeout",
+    "StoreBroken",
+    "StoreDataError",
+    "StoreError",
+    "StoreUnavailable",
+    "Task",
+    "UnknownTask",
+    "__version__",
+    "current_job",
+]

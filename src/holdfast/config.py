@@ -62,9 +62,7 @@ class _Value(NamedTuple):
 
 
 def _setting(default: Any, doc: str, *, low: float | None = None, high: float | None = None) -> Any:
-    shown = (
-        f"{default:,}" if isinstance(default, int) else f"{default:,g}" if isinstance(default, float) else ""
-    )
+    shown = f"{default:,}" if isinstance(default, int) else f"{default:,g}" if isinstance(default, float) else ""
     shown = shown or (f"`{default}`" if default else "none")
     return field(default=default, metadata={"doc": f"{doc} Defaults to {shown}.", "low": low, "high": high})
 
@@ -161,6 +159,17 @@ class Config:
             _origins={name: origin for name, (_, origin) in given.items()},
         )
 
+    def with_arguments(self, **arguments: Any) -> Config:
+        """The same settings, but for these; neither file nor environment is read again."""
+        known = {setting.name: setting for setting in self.settings()}
+        given = dict(_from_arguments(arguments, known))
+        values = {name: getattr(self, name) for name in known}
+        return Config(
+            **values | {name: value for name, (value, _) in given.items()},
+            _origins={name: self.origin(name) for name in known}
+            | {name: origin for name, (_, origin) in given.items()},
+        )
+
     def origin(self, name: str) -> str:
         """Where a setting's value came from: `default`, `file …`, `variable …` or `argument …`."""
         known = {setting.name: setting for setting in self.settings()}
@@ -233,9 +242,7 @@ def _checked(setting: Setting, value: Any) -> Any:
             names = value
             if isinstance(value, str):
                 names = value.split(",") if value.strip() else ()
-            if not isinstance(names, (list, tuple)) or not all(
-                isinstance(n, str) and n.strip() for n in names
-            ):
+            if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) and n.strip() for n in names):
                 raise wrong
             return tuple(dict.fromkeys(name.strip() for name in names))
         case _:
@@ -265,15 +272,11 @@ def _from_file(path: Path, named_by: str, known: Mapping[str, Setting]) -> Itera
 def _table_of(table: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
     inner = table.get(name, {})
     if not isinstance(inner, dict):
-        raise ConfigError(
-            f"{name!r} in file {path} is {inner!r}: settings go under the heading [tool.holdfast]"
-        )
+        raise ConfigError(f"{name!r} in file {path} is {inner!r}: settings go under the heading [tool.holdfast]")
     return inner
 
 
-def _from_environment(
-    environ: Mapping[str, str], known: Mapping[str, Setting]
-) -> Iterator[tuple[str, _Value]]:
+def _from_environment(environ: Mapping[str, str], known: Mapping[str, Setting]) -> Iterator[tuple[str, _Value]]:
     variables = {setting.variable: setting for setting in known.values()}
     for variable in sorted(name for name in environ if name.startswith(_PREFIX)):
         text = environ[variable].strip()
@@ -281,11 +284,7 @@ def _from_environment(
             if text:
                 setting = variables[variable]
                 yield setting.name, _Value(_parsed(setting, text), f"variable {variable}")
-        elif not (
-            variable == _CONFIG_VARIABLE
-            or variable.startswith(_TEST_PREFIX)
-            or _SERVICE_LINK.search(variable)
-        ):
+        elif not (variable == _CONFIG_VARIABLE or variable.startswith(_TEST_PREFIX) or _SERVICE_LINK.search(variable)):
             raise _unknown(variable, [*variables, _CONFIG_VARIABLE], "the environment")
 
 
@@ -299,9 +298,7 @@ def _parsed(setting: Setting, text: str) -> Any:
         return text
 
 
-def _from_arguments(
-    arguments: Mapping[str, Any], known: Mapping[str, Setting]
-) -> Iterator[tuple[str, _Value]]:
+def _from_arguments(arguments: Mapping[str, Any], known: Mapping[str, Setting]) -> Iterator[tuple[str, _Value]]:
     for name, value in arguments.items():
         if name not in known:
             raise _unknown(name, known, "an argument")

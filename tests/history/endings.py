@@ -9,12 +9,13 @@ from tests.history.joined import Joined
 from tests.history.records import Answer, JobRecord, Op
 from tests.history.report import Violation
 
-from holdfast.core.state import State
+from holdfast.core.state import LIVE, State
 from holdfast.core.transition import allowed
-from holdfast.stores.sqlite.claim import LIMIT
 
 #: A job that is due for longer than this when the work is over has been forgotten.
 OVERDUE_S = 2.0
+#: The reason under which jobs are parked that wait for a slot of their limit.
+LIMIT = "limit"
 
 
 def one_ending(joined: Joined) -> Iterator[Violation]:
@@ -98,14 +99,24 @@ def _stuck(joined: Joined, record: JobRecord) -> str | None:
                 return "is parked for a limit, though nothing runs that could hold it"
             case State.PARKED if not place.reason:
                 return "is parked without a reason"
-            case State.BLOCKED if not any(_lives(joined, other) for other in record.waits_for):
-                return "is blocked, though nothing that it waits for is alive"
+            case State.BLOCKED if not _waits_for_something(joined, record, seen=set()):
+                return "is blocked, though nothing that could release it is alive"
             case _:
                 pass
     return None
 
 
-def _lives(joined: Joined, job_id: str) -> bool:
-    # One that is stuck itself is reported for itself; to report all behind it as well would only hide it.
-    record = joined.store.jobs.get(job_id)
-    return record is not None and any(not place.state.ended for place in record.places)
+def _waits_for_something(joined: Joined, record: JobRecord, seen: set[str]) -> bool:
+    """Whether a chain of blocked jobs ends at one that lives and is not blocked; a circle never does.
+
+    One at the end that is stuck is reported for itself: to report all behind it as well would only hide it.
+    """
+    seen.add(record.job_id)
+    for job_id in record.waits_for:
+        other = joined.store.jobs.get(job_id)
+        states = {place.state for place in other.places} if other else set()
+        if states & (LIVE - {State.BLOCKED}):
+            return True
+        if other and State.BLOCKED in states and job_id not in seen and _waits_for_something(joined, other, seen):
+            return True
+    return False

@@ -83,11 +83,11 @@ def leases_disjoint(joined: Joined) -> Iterator[Violation]:
     for job_id, record in joined.store.jobs.items():
         if sum(place.state is State.RUNNING for place in record.places) > 1:
             yield Violation("I6", job_id, "has more than one lease")
-        for row in record.attempts:
-            until = joined.store.removed_workers.get(row.worker or "")
-            if row.cause == Cause.LEASE_EXPIRED and until is not None and row.ended_at < until:
-                early = f"{until - row.ended_at:.3f} s before that worker's lease ended"
-                yield Violation("I6", job_id, f"was taken from worker {row.worker} as expired, {early}")
+        for run in record.attempts:
+            until = joined.store.removed_workers.get(run.worker or "")
+            if run.cause == Cause.LEASE_EXPIRED and until is not None and run.ended_at < until:
+                early = f"{until - run.ended_at:.3f} s before that worker's lease ended"
+                yield Violation("I6", job_id, f"was taken from worker {run.worker} as expired, {early}")
         if joined.store.audit is None:  # the order of the trail is better than a clock, which may be set back
             yield from _recorded_times_disjoint(record)
 

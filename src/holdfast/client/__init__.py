@@ -1,0 +1,1 @@
+"""What a producer or an operator does with jobs, split by noun: enqueue, jobs, queues, dead letters, workers."""

@@ -70,12 +70,14 @@ class QueueFull(HoldfastError):
 class IdempotencyConflict(HoldfastError):
     """The same idempotency key was used before for a different task or other arguments."""
 
-    def __init__(self, key: str, *, tenant: str, job_id: object) -> None:
+    def __init__(self, key: str, *, tenant: str, job_id: object, index: int | None = None) -> None:
         self.key = key
         self.job_id = job_id
+        self.index = index
+        item = "" if index is None else f"item {index}: "
         scope = f" of tenant {tenant!r}" if tenant else ""
         super().__init__(
-            f"idempotency key {key!r}{scope} already belongs to job {job_id}, which has another task or "
+            f"{item}idempotency key {key!r}{scope} already belongs to job {job_id}, which has another task or "
             "other arguments; nothing was enqueued; use a new key for a new request"
         )
 
@@ -143,6 +145,11 @@ class StoreError(HoldfastError):
 
 class StoreUnavailable(StoreError):
     """The store is out of reach, locked or full for now; repeating the call may succeed."""
+
+    def __init__(self, message: str, *, unknown: bool = False) -> None:
+        self.unknown = unknown
+        """True: the write may have been committed, only the answer is missing."""
+        super().__init__(message)
 
 
 class OutcomeUnknown(StoreError):

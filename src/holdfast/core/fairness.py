@@ -86,7 +86,7 @@ class Quotas:
         ready = self._ready(heavy)
         due = self._to_probe(heavy if ready else self._accounts, now_s)
         quotas = dict.fromkeys(due[:capacity], 1)
-        ready = ready or self._ready(self._accounts) or due or list(self._accounts)
+        ready = ready or self._ready(self._accounts) or due or heavy or list(self._accounts)
         free = capacity - len(quotas)
         if free:
             earned = self._earned(ready, free, at_most=capacity)

@@ -25,9 +25,7 @@ class Backoff:
 
     def __init__(self, base_s: float, cap_s: float, *, rng: Callable[[], float] = random.random) -> None:
         if not 0 < base_s <= cap_s < float("inf"):
-            raise ValueError(
-                f"Backoff(base_s={base_s!r}, cap_s={cap_s!r}): needs 0 < base_s <= cap_s, both finite"
-            )
+            raise ValueError(f"Backoff(base_s={base_s!r}, cap_s={cap_s!r}): needs 0 < base_s <= cap_s, both finite")
         self._base_s = base_s
         self._cap_s = cap_s
         self._rng = rng

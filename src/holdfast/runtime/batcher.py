@@ -92,7 +92,7 @@ class Batcher(Generic[T, R]):
     async def put(self, item: T) -> R:
         """Wait for room, hand in the item and wait for its result."""
         # `_is_full`, spelt out: this line is passed by every enqueue.
-        if self._waiters or len(self._items) + self._in_flight + self._called >= self._max_pending:
+        if len(self._items) + self._in_flight + self._called >= self._max_pending:
             await self.room()
         # No shield needed: a future's cancellation reaches neither the item nor the flush.
         return await self.submit(item)
@@ -121,8 +121,8 @@ class Batcher(Generic[T, R]):
         self._abandon()
 
     def _is_full(self) -> bool:
-        # Newcomers queue behind those who wait, and leave their places to those already called.
-        return bool(self._waiters) or self.pending + self._called >= self._max_pending
+        # Newcomers leave their places to those already called.
+        return self.pending + self._called >= self._max_pending
 
     def _admit(self) -> None:
         """Call as many waiters as there is room for; once closed, all of them."""

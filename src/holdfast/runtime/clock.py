@@ -53,9 +53,7 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Let time pass on both clocks."""
         if not seconds >= 0:
-            raise ValueError(
-                f"advance({seconds!r}): time passes forwards; use jump_wall() to set a clock back"
-            )
+            raise ValueError(f"advance({seconds!r}): time passes forwards; use jump_wall() to set a clock back")
         self._wall += seconds
         self._monotonic += seconds
 

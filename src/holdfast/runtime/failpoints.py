@@ -63,9 +63,7 @@ def declare(name: str, doc: str) -> str:
         raise ValueError(f"failpoint {name!r}: use letters, digits, dots and underscores only")
     with _lock:
         if _declared.setdefault(name, doc) != doc:
-            raise ValueError(
-                f"failpoint {name!r} is already declared, as {_declared[name]!r}; choose another name"
-            )
+            raise ValueError(f"failpoint {name!r} is already declared, as {_declared[name]!r}; choose another name")
     return name
 
 

@@ -145,10 +145,9 @@ class Service:
         try:
             await self.on_start()
         except BaseException as exc:
-            if not self._is_cancellation(exc):
-                self._start_error = self.failure = exc
-            elif not self._was_cut:
+            if self._is_cancellation(exc):
                 raise
+            self._start_error = self.failure = exc
             return
         finally:
             self._up.set()

@@ -75,9 +75,7 @@ class ThreadPool:
         if error is None:
             return cast(T, result)
         try:
-            if isinstance(error, StopIteration):
-                raise RuntimeError("the function raised StopIteration") from error
-            raise error
+            raise error  # a StopIteration is turned into a RuntimeError by the language, as in any coroutine
         finally:
             del error  # its traceback refers to this frame: no cycle for the garbage collector
 
@@ -185,9 +183,7 @@ class LoopThread:
         with self._lock:
             if self._loop is None or self._stopped:
                 coro.close()
-                raise NotOpen(
-                    f"loop thread {self._name!r} is not running: call start() first, and not after stop()"
-                )
+                raise NotOpen(f"loop thread {self._name!r} is not running: call start() first, and not after stop()")
             return asyncio.run_coroutine_threadsafe(coro, self._loop)
 
     def stop(self) -> None:

@@ -49,9 +49,7 @@ class Telemetry:
         types = EVENTS if only is None else only if isinstance(only, tuple) else (only,)
         for kind in types:
             if kind not in EVENTS:
-                raise InvalidOptions(
-                    f"attach(only=…): {kind!r} is not one of the events in holdfast.telemetry"
-                )
+                raise InvalidOptions(f"attach(only=…): {kind!r} is not one of the events in holdfast.telemetry")
         subscription = _Subscription(subscriber, types)
         with self._lock:
             self._route((*self._subscriptions, subscription))

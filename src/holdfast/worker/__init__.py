@@ -1,0 +1,1 @@
+"""What runs in a process while jobs run: fetcher, executor, settler, heartbeat; and the worker that joins them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from collections.abc import Mapping
 
@@ -64,6 +65,17 @@ def test_always_full_lanes_stay_within_one_job_of_their_ideal_share(
         served += got
         for lane, weight in weights.items():
             assert abs(served[lane] - served.total() * weight / whole) < 1 + 1e-6
+
+
+def test_a_heavy_lane_does_not_take_the_spare_slots_of_many_light_ones() -> None:
+    weights = {Lane("default", number): weight for number, weight in enumerate((1.0, 60.0, 3.0, 3.0, 3.0, 1.0, 1.0))}
+    backlog = Backlog(Quotas(weights), dict.fromkeys(weights, ENDLESS))
+    draw = random.Random(7)
+    served: Counter[Lane] = Counter()
+    for _ in range(500):
+        served += backlog.round(draw.randint(1, 50))
+        for lane, weight in weights.items():
+            assert abs(served[lane] - served.total() * weight / 72) < 1 + 1e-6
 
 
 @given(st.lists(st.integers(10, 40), min_size=1, max_size=60))
@@ -181,6 +193,22 @@ def test_a_lane_that_comes_back_has_saved_at_most_one_batch() -> None:
     served = sum((backlog.round(100, 300.0) for _ in range(10)), Counter[Lane]())
     assert served[HIGH] <= 600 + 100
     assert served[LOW] >= 50
+
+
+def test_a_trickling_lane_cannot_save_up_more_than_one_batch() -> None:
+    quotas = Quotas(SIXTY_THIRTY_TEN)
+    backlog = Backlog(quotas, {MIDDLE: ENDLESS, LOW: ENDLESS})
+    for _ in range(50):  # asked for its share again and again, it gives a single job each time
+        backlog.jobs[HIGH] = 1
+        quotas.hint(HIGH)
+        backlog.round(100)
+        backlog.round(100)
+    backlog.jobs[HIGH] = ENDLESS
+    quotas.hint(HIGH)
+    served = sum((backlog.round(1) for _ in range(40)), Counter[Lane]())
+    # The batch that counts is the one of today: what was saved in batches of a hundred is not paid out singly.
+    assert served[HIGH] <= 24 + 3
+    assert served[LOW] >= 4 - 1
 
 
 def test_more_probes_than_slots_wait_their_turn() -> None:

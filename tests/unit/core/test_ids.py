@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import threading
 import time
 from itertools import pairwise
@@ -100,6 +101,7 @@ def ids_of_a_forked_child(factory: IdFactory, count: int) -> list[UUID]:
         child = os.fork()
         if child == 0:  # pragma: no cover
             status = 1
+            signal.alarm(20)  # a child that waits for its parent's lock must not outlive the test
             try:
                 os.write(writer, b"".join(factory().bytes for _ in range(count)))
                 status = 0

@@ -76,9 +76,7 @@ def test_every_item_gets_its_own_result_whatever_its_neighbours_did(
         under_test = batcher(sink, max_batch=max_batch, max_pending=max_pending)
         waiting: list[Any] = []
         for item, (is_submitted, turns) in enumerate(items):
-            waiting.append(
-                under_test.submit(item) if is_submitted else asyncio.create_task(under_test.put(item))
-            )
+            waiting.append(under_test.submit(item) if is_submitted else asyncio.create_task(under_test.put(item)))
             if turns:
                 await asyncio.sleep(0)
         answers = await outcomes(*waiting)
@@ -215,9 +213,7 @@ def test_bisecting_costs_few_flushes_and_does_not_chain_errors() -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(
-    ("results", "said"), [([1], "1 results"), ([1, 2, 3], "3 results"), (None, "a NoneType")]
-)
+@pytest.mark.parametrize(("results", "said"), [([1], "1 results"), ([1, 2, 3], "3 results"), (None, "a NoneType")])
 def test_a_wrong_number_of_results_is_a_clear_error_for_all(results: Any, said: str) -> None:
     async def flush(items: list[int]) -> Any:
         return results
@@ -274,6 +270,62 @@ def test_put_waits_for_room_first_come_first_served() -> None:
     asyncio.run(scenario())
 
 
+class Watched(Batcher[int, int]):
+    peak = 0
+
+    def submit(self, item: int) -> asyncio.Future[int]:
+        future = super().submit(item)
+        self.peak = max(self.peak, self.pending)
+        return future
+
+
+@given(
+    callers=st.integers(1, 12),
+    puts=st.integers(1, 5),
+    max_batch=st.integers(1, 6),
+    max_pending=st.integers(1, 6),
+    cancelled=st.sets(st.integers(0, 11)),
+)
+def test_puts_never_exceed_the_bound_and_nobody_waits_for_ever(
+    callers: int, puts: int, max_batch: int, max_pending: int, cancelled: set[int]
+) -> None:
+    async def scenario() -> None:
+        under_test = Watched(Sink(), is_data_error=is_data_error, max_batch=max_batch, max_pending=max_pending)
+
+        async def caller(number: int) -> None:
+            for item in range(puts):
+                assert await under_test.put(item) == item * 10
+                if number in cancelled and number + 1 < callers:
+                    tasks[number + 1].cancel()
+
+        tasks = [asyncio.create_task(caller(number)) for number in range(callers)]
+        await asyncio.wait(tasks)
+        assert all(task.cancelled() or task.exception() is None for task in tasks)
+        assert under_test.peak <= max_pending
+
+    asyncio.run(scenario())
+
+
+def test_whoever_waits_gets_in_as_soon_as_there_is_room() -> None:
+    async def scenario() -> None:
+        second_begun, gate = asyncio.Event(), asyncio.Event()
+
+        async def flush(items: list[int]) -> list[int]:
+            if items == [1]:
+                second_begun.set()
+                await gate.wait()
+            return items
+
+        under_test = batcher(flush, max_pending=2, max_batch=1)
+        puts = [asyncio.create_task(under_test.put(item)) for item in range(3)]
+        await second_begun.wait()
+        assert under_test.pending == 2
+        gate.set()
+        assert await outcomes(*puts) == [0, 1, 2]
+
+    asyncio.run(scenario())
+
+
 def test_a_place_that_is_not_used_is_passed_on() -> None:
     async def scenario() -> None:
         sink = Sink()
@@ -317,11 +369,11 @@ def test_close_flushes_what_is_pending_and_refuses_what_comes_after() -> None:
         assert not done
         with pytest.raises(NotOpen, match="closed"):
             under_test.submit(5)
+        with pytest.raises(NotOpen):
+            await waiting  # although nothing has been flushed yet
         sink.gate.set()
         await asyncio.gather(*closing)
         assert [future.result() for future in accepted] == [0, 10]
-        with pytest.raises(NotOpen):
-            await waiting
         await under_test.close()
         assert sink.batches == [[0], [1]]
 
@@ -363,31 +415,21 @@ def test_the_flush_does_not_run_in_the_context_of_its_first_caller() -> None:
 
 @pytest.mark.parametrize("is_in_flight", [True, False])
 def test_a_shut_down_of_the_loop_leaves_no_caller_waiting_and_close_does_not_hang(is_in_flight: bool) -> None:
-    left: list[asyncio.Future[int]] = []
-    closed: list[bool] = []
-
-    async def close_at_the_end(under_test: Batcher[int, int]) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await under_test.close()
-            closed.append(True)
-
     async def scenario() -> None:
         sink = Sink()
         sink.gate.clear()
         under_test = batcher(sink)
-        closer = asyncio.create_task(close_at_the_end(under_test))
-        await asyncio.wait({closer}, timeout=0)
-        left.append(under_test.submit(1))
+        left = [under_test.submit(1)]
         if is_in_flight:
             await sink.begun.wait()
             left.append(under_test.submit(2))
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await under_test.close()
+        assert all(future.cancelled() for future in left)
+        assert under_test.pending == 0
 
     asyncio.run(scenario())
-    assert left
-    assert all(future.cancelled() for future in left)
-    assert closed == [True]
 
 
 @pytest.mark.parametrize("bounds", [{"max_batch": 0}, {"max_pending": 0}])

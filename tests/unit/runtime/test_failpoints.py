@@ -295,16 +295,12 @@ thread.join()
 
 
 def test_kill9_ends_the_process_there_and_then() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "P=kill9"], capture_output=True, text=True, timeout=60
-    )
+    ended = subprocess.run([sys.executable, "-c", PROGRAM, "P=kill9"], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, "before\n")
 
 
 def test_stop_freezes_the_process_until_it_is_continued() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "P=stop"], stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, "P=stop"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)

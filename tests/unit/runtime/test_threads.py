@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import gc
 import subprocess
 import sys
 import threading
@@ -157,12 +156,11 @@ def test_an_idle_thread_keeps_nothing_of_the_last_call_alive() -> None:
     async def scenario() -> None:
         pool = ThreadPool(1)
         big = Big()
-        gone = weakref.ref(big)
+        gone = threading.Event()
+        weakref.finalize(big, gone.set)
         await pool.run(lambda big=big: [big])  # type: ignore[misc]
         del big
-        await pool.run(lambda: None)
-        gc.collect()
-        assert gone() is None
+        assert await asyncio.get_running_loop().run_in_executor(None, gone.wait, 5)
         pool.close()
 
     asyncio.run(scenario())
@@ -226,9 +224,7 @@ async def main():
 asyncio.run(main())
 print("ended")
 """
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert (ended.stdout, ended.stderr) == ("ended\n", "")
 
 
@@ -295,7 +291,7 @@ def test_a_loop_thread_may_be_stopped_from_within() -> None:
         there.stop()
 
     there.start()
-    there.submit(stop_here())
+    assert there.submit(stop_here()).result(30) is None
     there.stop()
     assert "heart" not in {thread.name for thread in threading.enumerate()}
 
@@ -309,5 +305,6 @@ def test_nothing_is_accepted_before_start_or_after_stop() -> None:
         there.submit(nothing())
     there.stop()
     there.start()
+    assert "heart" not in {thread.name for thread in threading.enumerate()}
     with pytest.raises(NotOpen, match="heart"):
         there.submit(nothing())

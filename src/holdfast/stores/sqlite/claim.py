@@ -59,6 +59,7 @@ def _may_run(tx: Tx, lane: Lane, row: tuple[Any, ...]) -> bool:
     """Deadline, body and limit; a job that may not run has left `ready` and goes where it belongs."""
     seq, tag, job_id, attempt, losses, crashes, task, *_, expires_at, limit_key, limit_size = row
     if task is None:
+        tx.db.execute(SQL["stub_body"], (job_id, *lane, tx.now))
         error = ErrorInfo("holdfast.BodyMissing", "the job's body is not in the store")
         end_jobs(tx, [Ending(job_id, State.DEAD, attempt, reason="body_missing", error=error)])
         return False

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from holdfast.core.errors import StoreUnavailable
+from holdfast.core.errors import NotOpen
 from holdfast.stores.sqlite.errors import translate
 from holdfast.stores.sqlite.opening import open_reader
 
@@ -30,7 +30,7 @@ class Reader:
         try:
             pending = asyncio.get_running_loop().run_in_executor(self._pool, self._snapshot, read)
         except RuntimeError as closed:
-            raise StoreUnavailable(f"SQLite store {self._path} is closed") from closed
+            raise NotOpen(f"SQLite store {self._path} is not open") from closed
         return await pending
 
     def close(self) -> None:

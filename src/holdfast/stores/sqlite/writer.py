@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast.core.backpressure import Watermarks
-from holdfast.core.errors import HoldfastError, StoreUnavailable
+from holdfast.core.errors import HoldfastError, NotOpen, StoreUnavailable
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.failpoints import FailpointHit, declare, failpoint
 from holdfast.stores.base import Hint
@@ -97,7 +97,7 @@ class Writer:
     def submit(self, verb: str, operation: Callable[[Tx], T], *, deadline_s: float | None = None) -> asyncio.Future[T]:
         """Ask for one verb; the future is answered after its commit, on the calling loop."""
         if self._closed or self._thread is None:
-            raise StoreUnavailable(f"SQLite store {self._path} is closed")
+            raise NotOpen(f"SQLite store {self._path} is not open")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         deadline = None if deadline_s is None else self._clock.monotonic() + deadline_s
@@ -235,7 +235,7 @@ class Writer:
         try:
             failpoint(f"{request.verb}.committed")
         except FailpointHit as hit:
-            return _struck(hit)
+            return StoreUnavailable(f"the answer was lost: {hit}", unknown=True)
         return None
 
     def _deliver(self, answers: list[tuple[_Request, Any, BaseException | None]], hints: Hint) -> None:

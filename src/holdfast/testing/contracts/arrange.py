@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import time
+import json
 from typing import Any, NamedTuple
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from holdfast.core.fairness import Lane
+from holdfast.core.ids import new_job_id
 from holdfast.core.job import ClaimedJob, ErrorInfo, JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.settlement import Settlement, Succeed, Verdict
 from holdfast.core.state import State
@@ -22,18 +22,17 @@ ERROR = ErrorInfo("ValueError", "it did not work", "Traceback: it did not work")
 LONG_S = 3600.0
 PLENTY = 1000
 
-_ids = itertools.count(time.time_ns() // 1_000_000 << 12)
+an_id = new_job_id
 
 
-def an_id() -> JobId:
-    """A fresh UUIDv7; each is greater than the one before, as a client's ids are."""
-    head, tail = divmod(next(_ids), 1 << 12)
-    return UUID(int=head << 80 | 0x7 << 76 | tail << 64 | 0b10 << 62 | uuid4().int >> 66)
+def a_call(*args: Any, **kwargs: Any) -> bytes:
+    """The payload of a call, as clients encode it."""
+    return json.dumps({"args": args, "kwargs": kwargs}, ensure_ascii=False).encode()
 
 
 def a_job(**overrides: Any) -> NewJob:
     """A job that is ready at once, unless something else is asked for."""
-    job = NewJob(id=an_id(), task=TASK, queue=QUEUE, priority=PRIORITY, payload=b"[[], {}]")
+    job = NewJob(id=an_id(), task=TASK, queue=QUEUE, priority=PRIORITY, payload=a_call())
     return job._replace(**overrides)
 
 
@@ -61,9 +60,7 @@ async def insert(store: Store, *jobs: NewJob) -> list[JobId]:
     return [job.id for job in jobs]
 
 
-async def claim(
-    store: Store, worker: WorkerId, quota: int = PLENTY, *, lane: Lane = LANE
-) -> list[ClaimedJob]:
+async def claim(store: Store, worker: WorkerId, quota: int = PLENTY, *, lane: Lane = LANE) -> list[ClaimedJob]:
     """One claim on one lane."""
     return (await store.claim_jobs(worker, {lane: quota}, deadline_s=60)).jobs
 
@@ -147,4 +144,4 @@ async def state(store: Store, job_id: JobId) -> State:
 
 
 async def states(store: Store, *job_ids: JobId) -> list[State | None]:
-    return [found and found.state for found in await store.job_infos(job_ids)]
+    return [None if found is None else found.state for found in await store.job_infos(job_ids)]

@@ -70,9 +70,7 @@ async def check_every_lost_or_failed_run_has_its_cause(store: Store) -> None:
         Cause.WORKER_LOST,
         Cause.RETRY,
     ], f"got {causes}"
-    assert [attempt.token for attempt in record] == tokens, (
-        "each record carries the token of its run, in order"
-    )
+    assert [attempt.token for attempt in record] == tokens, "each record carries the token of its run, in order"
 
 
 async def check_a_failure_is_recorded_with_its_error(store: Store) -> None:

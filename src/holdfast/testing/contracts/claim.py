@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from holdfast.core.errors import LeaseLost
 from holdfast.core.fairness import Lane
-from holdfast.core.job import WorkerId
+from holdfast.core.job import JobId, WorkerId
 from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import HandBack
 from holdfast.core.state import State
@@ -75,13 +75,13 @@ async def check_each_job_goes_to_one_worker(store: Store) -> None:
     ids = await insert(store, *(a_job() for _ in range(100)))
     workers = [await enlist(store) for _ in range(5)]
 
-    async def greedy(worker: WorkerId) -> list[object]:
-        mine: list[object] = []
-        while jobs := await claim(store, worker, 7):
-            mine += [job.id for job in jobs]
-        return mine
+    got: list[JobId] = []
 
-    got = sum(await asyncio.gather(*(greedy(worker) for worker in workers)), [])
+    async def grab(worker: WorkerId) -> None:
+        while jobs := await claim(store, worker, 7):
+            got.extend(job.id for job in jobs)
+
+    await asyncio.gather(*(grab(worker) for worker in workers))
     assert len(got) == len(ids), f"{len(got)} claims for {len(ids)} jobs"
     assert set(got) == set(ids), "every job is claimed once"
 

@@ -56,9 +56,7 @@ async def check_repeating_a_keyed_insert_is_the_same_job(store: Store) -> None:
     job = a_job(key=KEY)
     await insert(store, job)
     [answer] = await store.insert_jobs([job])
-    assert answer in (Inserted(job.id, State.READY, True), Existing(job.id)), (
-        f"its own key is no conflict: {answer}"
-    )
+    assert answer in (Inserted(job.id, State.READY, True), Existing(job.id)), f"its own key is no conflict: {answer}"
     assert len(await drain(store, await enlist(store))) == 1, "one key is one job"
 
 
@@ -75,9 +73,7 @@ async def check_many_callers_with_one_key_make_one_job(store: Store) -> None:
 async def check_a_key_twice_in_one_batch_is_one_job(store: Store) -> None:
     first, same, other = a_job(key=KEY), a_job(key=KEY), a_job(key=OTHER_REQUEST)
     answers = await store.insert_jobs([first, same, other])
-    assert answers == [Inserted(first.id, State.READY), Existing(first.id), Conflict(first.id)], (
-        f"got {answers}"
-    )
+    assert answers == [Inserted(first.id, State.READY), Existing(first.id), Conflict(first.id)], f"got {answers}"
     assert await states(store, same.id, other.id) == [None, None], "only the first is a job"
 
 

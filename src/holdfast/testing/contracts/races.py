@@ -34,11 +34,11 @@ async def _together(*calls: Awaitable[Any]) -> list[Any]:
 
 
 async def _claim_one_by_one(store: Store, worker: WorkerId, times: int) -> list[ClaimedJob]:
-    return sum([await claim(store, worker, 1) for _ in range(times)], [])
+    return [job for _ in range(times) for job in await claim(store, worker, 1)]
 
 
 async def _cancel_one_by_one(store: Store, ids: list[JobId]) -> list[CancelAnswer]:
-    return sum([await store.cancel_jobs([job_id], reason="race") for job_id in ids], [])
+    return [(await store.cancel_jobs([job_id], reason="race"))[0] for job_id in ids]
 
 
 async def check_cancel_against_claim(store: Store) -> None:
@@ -52,9 +52,7 @@ async def check_cancel_against_claim(store: Store) -> None:
         claimed = {job.id for job in jobs}
         for job_id, answer in zip(reversed(ids), answers, strict=True):
             expected = CancelAnswer.REQUESTED if job_id in claimed else CancelAnswer.CANCELLED
-            assert answer is expected, (
-                f"{answer} for a job that was {'' if job_id in claimed else 'not '}claimed"
-            )
+            assert answer is expected, f"{answer} for a job that was {'' if job_id in claimed else 'not '}claimed"
         verdicts = await store.settle_jobs(worker, [Retry(job.id, job.token, 0, ERROR) for job in jobs])
         assert set(verdicts) <= {Verdict.APPLIED}, f"got {verdicts}"
         found = await states(store, *ids)
@@ -75,9 +73,7 @@ async def check_cancel_against_settle(store: Store) -> None:
         if success:
             assert found is State.SUCCEEDED, f"success wins: {found} after {answers}"
         else:
-            assert found is State.CANCELLED, (
-                f"a job given back and cancelled is cancelled: {found}, {answers}"
-            )
+            assert found is State.CANCELLED, f"a job given back and cancelled is cancelled: {found}, {answers}"
 
 
 async def check_cancel_against_promote(store: Store) -> None:
@@ -126,9 +122,7 @@ async def check_renew_against_reap(store: Store) -> None:
         if turn % 2:
             calls.reverse()
         answers = await asyncio.gather(*calls, return_exceptions=True)
-        assert any(isinstance(answer, LeaseLost) for answer in answers), (
-            f"an expired lease is lost: {answers}"
-        )
+        assert any(isinstance(answer, LeaseLost) for answer in answers), f"an expired lease is lost: {answers}"
         await store.reap_workers(limit=PLENTY)
         assert await store.list_workers() == [], "nobody rises from the dead"
 

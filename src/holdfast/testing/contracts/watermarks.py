@@ -111,9 +111,7 @@ async def check_returning_jobs_are_never_refused(store: Store) -> None:
     ids = await insert(store, *(a_job(run_at=1.0) for _ in range(HIGH * 2)))
     await due(store)
     found = await states(store, *ids)
-    assert found == [State.READY] * len(ids), (
-        f"what was accepted is made ready however full the queue is: {found}"
-    )
+    assert found == [State.READY] * len(ids), f"what was accepted is made ready however full the queue is: {found}"
 
 
 async def check_marks_can_be_raised(store: Store) -> None:

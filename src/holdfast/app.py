@@ -1,0 +1,258 @@
+"""The composition root: `Holdfast` joins settings, store, client and worker, and is all that users import.
+
+With `testing/`, the only code that names a concrete store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine, Sequence
+from types import TracebackType
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
+
+from holdfast.client.arguments import Signature
+from holdfast.client.client import Client
+from holdfast.client.dead import DeadLetters
+from holdfast.client.handle import JobHandle
+from holdfast.client.jobs import Jobs
+from holdfast.client.queues import Queues, Workers
+from holdfast.client.request import Request
+from holdfast.client.task import AsyncTask, SyncTask, Task
+from holdfast.config import Config, sqlite_path
+from holdfast.core.backpressure import Watermarks
+from holdfast.core.errors import NotOpen
+from holdfast.core.names import check_name
+from holdfast.core.options import DEFAULT_PRIORITY, DEFAULT_QUEUE, DEFAULT_TIMEOUT_S, Seconds, TaskOptions
+from holdfast.core.retry import RetryPolicy
+from holdfast.core.task import Registry, define
+from holdfast.runtime.clock import Clock, SystemClock
+from holdfast.runtime.failpoints import arm_from_text
+from holdfast.runtime.signals import stop_signals
+from holdfast.stores.base import Store
+from holdfast.stores.health import StoreHealth
+from holdfast.stores.sqlite import SqliteStore
+from holdfast.telemetry.hub import Telemetry
+from holdfast.telemetry.logs import attach_logs
+from holdfast.upkeep.promoter import Promoter
+from holdfast.upkeep.pruner import Pruner, Sweeper
+from holdfast.upkeep.reaper import Reaper
+from holdfast.worker.worker import Worker
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Holdfast:
+    """An app: its settings, its tasks and, between `async with hf:` and its end, its open store.
+
+    `url` names the store: `sqlite:///file.db`, or `:memory:` for tests. Defaults to HOLDFAST_URL, else
+    `sqlite:///holdfast.db` in the current directory. Every other setting of `Config` may be given by name.
+    """
+
+    def __init__(self, url: str | None = None, /, *, clock: Clock | None = None, **settings: Any) -> None:
+        self.config = Config.load(url=url, **settings)
+        self.tasks = Registry()
+        self.telemetry = Telemetry()
+        attach_logs(self.telemetry)
+        self._clock = clock or SystemClock()
+        self._store: Store | None = None
+        self._client: Client | None = None
+        if self.config.failpoints:
+            arm_from_text(self.config.failpoints)
+
+    def __repr__(self) -> str:
+        return f"<Holdfast {self.config.masked()['url']}>"
+
+    # ------------------------------------------------------------ tasks
+
+    @overload
+    def task(  # type: ignore[overload-overlap]  # a coroutine function is the more special of the two
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncTask[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...
+    @overload
+    def task(
+        self,
+        function: None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        priority: int | str = DEFAULT_PRIORITY,
+        retry: RetryPolicy | None = None,
+        timeout: Seconds | None = DEFAULT_TIMEOUT_S,
+        soft_timeout: Seconds | None = None,
+    ) -> _Decorator: ...
+    def task(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        priority: int | str = DEFAULT_PRIORITY,
+        retry: RetryPolicy | None = None,
+        timeout: Seconds | None = DEFAULT_TIMEOUT_S,
+        soft_timeout: Seconds | None = None,
+    ) -> Any:
+        """Make a task of a function (`async def`, or `def`, which runs in a thread).
+
+        name: defaults to `module.qualname`. queue, priority: where its jobs wait. retry: a RetryPolicy.
+        timeout: the hard limit of a run in seconds, 300 by default, None for no limit. soft_timeout: raises
+        SoftTimeout inside the task, so that it can tidy up.
+        """
+        options = TaskOptions.checked(
+            queue=queue, priority=priority, retry=retry, timeout=timeout, soft_timeout=soft_timeout
+        )
+        decorate = functools.partial(self._add_task, name=name, options=options)
+        return decorate if function is None else decorate(function)
+
+    def _add_task(self, function: Callable[..., Any], *, name: str | None, options: TaskOptions) -> Task[..., Any]:
+        definition = define(function, name=name, options=options)
+        self.tasks.add(definition)
+        kind = AsyncTask if definition.is_async else SyncTask
+        return kind(definition.name, self._open_client, signature=Signature(definition))
+
+    def named(self, name: str) -> Task[..., Any]:
+        """A task by its name, to enqueue it with options. One that this app knows has its calls checked; any
+        other runs wherever it is known, in the queue that the call names."""
+        known = self.tasks.get(check_name("task", name))
+        return Task(name, self._open_client, signature=None if known is None else Signature(known))
+
+    # ------------------------------------------------------------ open and closed
+
+    async def open(self) -> None:
+        """Open the store; `async with hf:` does it for you."""
+        if self._store is not None:
+            raise NotOpen("this app is open already; one `async with hf:` at a time")
+        config = self.config
+        store = SqliteStore(
+            sqlite_path(config.url),
+            watermarks=Watermarks(config.high_watermark, config.low_watermark),
+            clock=self._clock,
+        )
+        await store.open()
+        self._store = store
+        self._client = Client(store, self.tasks, config, clock=self._clock, telemetry=self.telemetry)
+        await self._client.start()
+
+    async def close(self) -> None:
+        """Flush what is under way and close the store."""
+        store, client = self._store, self._client
+        if store is None or client is None:
+            return
+        await client.close()
+        self._store = self._client = None
+        await store.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # ------------------------------------------------------------ enqueue
+
+    async def enqueue(self, task: str, *args: Any, **kwargs: Any) -> JobHandle[Any]:
+        """Enqueue by name; `hf.named(task).options(…).enqueue(…)` does it with options."""
+        return await self.named(task).enqueue(*args, **kwargs)
+
+    async def enqueue_many(self, requests: Sequence[Request]) -> list[JobHandle[Any]]:
+        """Enqueue all of them in one transaction, or none; handles in order."""
+        return await self._open_client().enqueue_many(requests)
+
+    # ------------------------------------------------------------ operate
+
+    @property
+    def jobs(self) -> Jobs:
+        """Look at, list, cancel, retry and explain jobs."""
+        return self._open_client().jobs
+
+    @property
+    def dead(self) -> DeadLetters:
+        """The dead letters: list, show, edit, replay, purge."""
+        return self._open_client().dead
+
+    @property
+    def queues(self) -> Queues:
+        """Queues: list, pause, resume, weights, watermarks, purge."""
+        return self._open_client().queues
+
+    @property
+    def workers(self) -> Workers:
+        """Registered workers."""
+        return self._open_client().workers
+
+    # ------------------------------------------------------------ work
+
+    def worker(self, **settings: Any) -> Worker:
+        """A worker in this process, to be used as `async with hf.worker():` while the app is open.
+
+        `settings` (concurrency=, queues=, lease_s=, …) hold for this worker only.
+        """
+        store = self._open_store()
+        config = self.config.with_arguments(**settings) if settings else self.config
+        health = StoreHealth(clock=self._clock, telemetry=self.telemetry)
+        shared: dict[str, Any] = {"telemetry": self.telemetry, "health": health}
+        upkeep = (
+            Promoter(store, **shared),
+            Reaper(store, lease_s=config.lease_s, clock=self._clock, **shared),
+            Pruner(store, keep_succeeded_s=config.keep_succeeded_s, keep_cancelled_s=config.keep_cancelled_s, **shared),
+            Sweeper(store, **shared),
+        )
+        return Worker(
+            store,
+            self.tasks,
+            config,
+            upkeep=upkeep,
+            clock=self._clock,
+            telemetry=self.telemetry,
+            health=health,
+        )
+
+    def run_worker(self, **settings: Any) -> None:
+        """Open the app and work until SIGTERM or SIGINT: drain, then end; a second signal ends it now."""
+        asyncio.run(self._work(settings))
+
+    async def _work(self, settings: dict[str, Any]) -> None:
+        async with self, stop_signals() as signals:
+            worker = self.worker(**settings)
+            await worker.start()
+            first = asyncio.create_task(signals.wait(1))
+            ended = asyncio.create_task(worker.wait_ended())
+            await asyncio.wait({first, ended}, return_when=asyncio.FIRST_COMPLETED)
+            stopping = asyncio.create_task(worker.stop())
+            second = asyncio.create_task(signals.wait(2))
+            await asyncio.wait({stopping, second}, return_when=asyncio.FIRST_COMPLETED)
+            worker.stop_now()
+            await stopping
+            for task in (first, second, ended):
+                task.cancel()
+            if worker.failure is not None:
+                raise worker.failure
+
+    def _open_store(self) -> Store:
+        if self._store is None:
+            raise NotOpen("the app is not open: do this inside `async with hf:`")
+        return self._store
+
+    def _open_client(self) -> Client:
+        if self._client is None:
+            raise NotOpen("the app is not open: do this inside `async with hf:`")
+        return self._client
+
+
+class _Decorator(Protocol):
+    """What `@hf.task(…)` with arguments gives."""
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]  # as above
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncTask[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...

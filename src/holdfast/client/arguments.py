@@ -1,0 +1,138 @@
+"""A task's signature, compiled once with Pydantic: checks and encodes calls and results, and decodes them again.
+
+Payloads are JSON, never pickle. What is stored is what the caller passed; the worker checks it again, because a
+job may come from another version of the code, or from outside.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic_core import ArgsKwargs, PydanticSerializationError, from_json, to_json
+
+from holdfast.core.errors import InvalidArguments, InvalidOptions
+from holdfast.core.json_text import check_json
+from holdfast.core.task import TaskDefinition
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class Signature:
+    """The calls and results of one task."""
+
+    def __init__(self, task: TaskDefinition) -> None:
+        self.task = task
+
+    def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, limit: int) -> bytes:
+        """Check a call against the task and encode it; InvalidArguments names the argument."""
+        try:
+            self._calls.validate_python(ArgsKwargs(tuple(args), dict(kwargs)))
+        except ValidationError as error:
+            raise InvalidArguments(self._sentence(error)) from None
+        return encode_call(self.task.name, args, kwargs, limit=limit)
+
+    def decode(self, payload: bytes) -> Call:
+        """The arguments of a stored call, in the types that the task declares."""
+        args, kwargs = decode_call(payload)
+        try:
+            call: Call = self._calls.validate_python(ArgsKwargs(args, kwargs))
+        except ValidationError as error:
+            raise InvalidArguments(self._sentence(error)) from None
+        return call
+
+    def encode_result(self, value: Any, *, limit: int) -> bytes:
+        """A result as JSON."""
+        return encode_json(f"the result of {self.task.name}", value, limit=limit)
+
+    def decode_result(self, result: bytes | None) -> Any:
+        """A stored result, in the type that the task declares; where it does not fit any more, as plain JSON."""
+        value = None if result is None else from_json(result)
+        if self._results is None:
+            return value
+        try:
+            return self._results.validate_python(value)
+        except ValidationError:
+            return value
+
+    @functools.cached_property
+    def _calls(self) -> TypeAdapter[Any]:
+        @functools.wraps(self.task.function)
+        def collect(*args: Any, **kwargs: Any) -> Call:
+            return args, kwargs
+
+        return self._compile(collect)
+
+    @functools.cached_property
+    def _results(self) -> TypeAdapter[Any] | None:
+        hints = self._returns()
+        return None if hints is inspect.Signature.empty else self._compile(hints)
+
+    def _returns(self) -> Any:
+        try:
+            return inspect.signature(self.task.function, eval_str=True).return_annotation
+        except NameError:
+            return inspect.Signature.empty
+
+    def _compile(self, target: Any) -> TypeAdapter[Any]:
+        try:
+            return TypeAdapter(target)
+        except (PydanticUserError, NameError, TypeError) as error:
+            raise InvalidOptions(
+                f"task {self.task.name}: its annotations cannot be checked ({type(error).__name__}: "
+                f"{str(error).splitlines()[0]}); arguments need types that can be written as JSON"
+            ) from error
+
+    def _sentence(self, error: ValidationError) -> str:
+        parameters = list(inspect.signature(self.task.function).parameters)
+        problems = []
+        for problem in error.errors(include_url=False, include_input=False, include_context=False):
+            where, *inner = problem["loc"] or ("?",)
+            name = parameters[where] if isinstance(where, int) and where < len(parameters) else where
+            path = "".join(f"[{step!r}]" for step in inner)
+            problems.append(f"argument {name!r}{path}: {problem['msg']}")
+        return f"{self.task.name}: {'; '.join(problems)}"
+
+
+def encode_call(task: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, limit: int) -> bytes:
+    """A call as JSON, unchecked against any signature (enqueue by name)."""
+    try:
+        payload = to_json({"args": args, "kwargs": kwargs})
+    except (PydanticSerializationError, ValueError, RecursionError):
+        _name_the_culprit(task, args, kwargs, limit)
+        raise
+    check_json(payload, limit=limit, what=f"the arguments of {task}")
+    return payload
+
+
+def encode_json(what: str, value: Any, *, limit: int) -> bytes:
+    """Any value as JSON, within the rules of what can be stored."""
+    try:
+        text = to_json(value)
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        raise InvalidArguments(f"{what} cannot be written as JSON: {str(error).splitlines()[0]}") from None
+    check_json(text, limit=limit, what=what)
+    return text
+
+
+def decode_call(payload: bytes) -> Call:
+    """The raw arguments of a stored call."""
+    try:
+        call = from_json(payload)
+        args, kwargs = call["args"], call["kwargs"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidArguments(f"the stored call is not readable: {type(error).__name__}: {error}") from None
+    if not isinstance(args, list) or not isinstance(kwargs, dict):
+        raise InvalidArguments('the stored call is not of the form {"args": […], "kwargs": {…}}')
+    return tuple(args), kwargs
+
+
+def _name_the_culprit(task: str, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> None:
+    named: list[tuple[object, Any]] = [*enumerate(args, 1), *kwargs.items()]
+    for name, value in named:
+        label = f"argument {name!r}" if isinstance(name, str) else f"argument {name}"
+        encode_json(f"{task}: {label}", value, limit=limit)

@@ -1,0 +1,82 @@
+"""Everything a producer and an operator can do on one open store; the app makes one when it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic_core import from_json
+
+from holdfast.client.dead import DeadLetters
+from holdfast.client.endings import Endings
+from holdfast.client.enqueuer import Enqueuer
+from holdfast.client.handle import JobHandle
+from holdfast.client.jobs import Jobs
+from holdfast.client.queues import Queues, Workers
+from holdfast.client.request import Request, build_job
+from holdfast.config import Config
+from holdfast.core.errors import InvalidArguments, InvalidOptions
+from holdfast.core.job import JobId
+from holdfast.core.task import Registry
+from holdfast.core.unset import given
+from holdfast.runtime.clock import Clock
+from holdfast.stores.base import Store
+from holdfast.telemetry.hub import Telemetry
+
+MOST_AT_ONCE = 10_000
+
+
+class Client:
+    """Enqueues, and holds the nouns: jobs, queues, dead letters, workers."""
+
+    def __init__(self, store: Store, registry: Registry, config: Config, *, clock: Clock, telemetry: Telemetry) -> None:
+        self._config = config
+        self._enqueuer = Enqueuer(store, config, clock=clock, telemetry=telemetry)
+        self.endings = Endings(store, poll_s=config.poll_s)
+        self.jobs = Jobs(store, registry, poll_s=config.poll_s)
+        self.dead = DeadLetters(store, self.jobs, registry, config)
+        self.queues = Queues(store)
+        self.workers = Workers(store)
+
+    async def start(self) -> None:
+        await self.endings.start()
+
+    async def close(self) -> None:
+        await self._enqueuer.close()
+        await self.endings.stop()
+
+    async def enqueue(self, request: Request) -> JobHandle[Any]:
+        """One job, committed when this returns."""
+        job = build_job(request, self._config)
+        wait_s = given(request.options.wait_s, self._config.wait_s)
+        return self._handle(await self._enqueuer.enqueue(job, wait_s=wait_s), request)
+
+    async def enqueue_many(self, requests: Sequence[Request]) -> list[JobHandle[Any]]:
+        """All of them in one transaction, or none; handles in order. A bad item is named by its index."""
+        if len(requests) > MOST_AT_ONCE:
+            raise InvalidArguments(
+                f"enqueue_many: {len(requests):,} requests were given, at most {MOST_AT_ONCE:,} go into one "
+                "transaction; send them in several calls"
+            )
+        jobs = []
+        for index, request in enumerate(requests):
+            if not isinstance(request, Request):
+                raise InvalidArguments(
+                    f"item {index}: needs a request made by task.request(…), not {type(request).__name__}"
+                )
+            try:
+                jobs.append(build_job(request, self._config))
+            except (InvalidArguments, InvalidOptions) as error:
+                raise type(error)(f"item {index}: {error}") from error
+        waits = [given(request.options.wait_s, self._config.wait_s) for request in requests]
+        ids = await self._enqueuer.enqueue_many(jobs, wait_s=min(waits, default=0.0))
+        return [self._handle(job_id, request) for job_id, request in zip(ids, requests, strict=True)]
+
+    def _handle(self, job_id: JobId, request: Request) -> JobHandle[Any]:
+        decode = _plain_result if request.signature is None else request.signature.decode_result
+        return JobHandle(job_id, self, decode)
+
+
+def _plain_result(result: bytes | None) -> Any:
+    """The result of a task that this process does not know: plain JSON."""
+    return None if result is None else from_json(result)

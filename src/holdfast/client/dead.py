@@ -1,0 +1,123 @@
+"""`hf.dead`: the dead letters. List, look, mend, replay, purge; nothing is ever dropped silently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from holdfast.client.arguments import Signature, encode_call
+from holdfast.client.jobs import Jobs, check_limit, parse_ids
+from holdfast.config import Config
+from holdfast.core.errors import InvalidOptions, JobStateError
+from holdfast.core.ids import parse_job_id
+from holdfast.core.job import JobId, JobInfo
+from holdfast.core.state import State
+from holdfast.core.task import Registry
+from holdfast.stores.base import JobFilter, Store
+
+_BATCH = 500
+
+
+class DeadLetters:
+    """Jobs that gave up, each with its request, its error and every attempt."""
+
+    def __init__(self, store: Store, jobs: Jobs, registry: Registry, config: Config) -> None:
+        self._store = store
+        self._jobs = jobs
+        self._registry = registry
+        self._config = config
+
+    async def list(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        tenant: str | None = None,
+        error_type: str | None = None,
+        text: str | None = None,
+        reason: str | None = None,
+        limit: int = 100,
+        before: JobId | str | None = None,
+    ) -> list[JobInfo]:
+        """Dead jobs that match all of these, newest first. `text` is looked for in the error's message."""
+        where = _where(queue=queue, task=task, tenant=tenant, error_type=error_type, text=text, reason=reason)
+        cursor = None if before is None else parse_job_id(before)
+        return await self._store.list_jobs(where, limit=check_limit(limit), before=cursor)
+
+    async def count(self, **filters: str | None) -> int:
+        """How many dead jobs match; filters as for `list`."""
+        return await self._store.count_jobs(_where(**filters))
+
+    async def get(self, job_id: JobId | str) -> JobInfo:
+        """One dead job; JobStateError when it is not dead."""
+        info = await self._jobs.get(job_id)
+        if info.state is not State.DEAD:
+            raise JobStateError(f"job {info.id} is not dead but {info.state}")
+        return info
+
+    async def replay(
+        self,
+        job_ids: JobId | str | Sequence[JobId | str] | None = None,
+        *,
+        everything: bool = False,
+        **filters: str | None,
+    ) -> int:
+        """Run dead jobs again: one, several, or all that match; each keeps its id and history. Returns how many."""
+        return await self._on_matching(self._store.replay_jobs, job_ids, everything, filters, "replay")
+
+    async def purge(
+        self,
+        job_ids: JobId | str | Sequence[JobId | str] | None = None,
+        *,
+        everything: bool = False,
+        **filters: str | None,
+    ) -> int:
+        """Drop dead jobs for good: one, several, or all that match. Returns how many."""
+        return await self._on_matching(self._store.purge_dead, job_ids, everything, filters, "purge")
+
+    async def edit(self, job_id: JobId | str, *args: Any, **kwargs: Any) -> None:
+        """Replace the arguments of a dead job, checked against its task where this app knows it."""
+        info = await self.get(job_id)
+        await self._edit(info, args, kwargs)
+
+    async def _edit(self, info: JobInfo, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        definition = self._registry.get(info.task)
+        limit = self._config.payload_limit
+        if definition is not None:
+            payload = Signature(definition).encode(args, kwargs, limit=limit)
+        else:
+            payload = encode_call(info.task, args, kwargs, limit=limit)
+        if not await self._store.edit_dead(info.id, payload=payload):
+            raise JobStateError(f"job {info.id} is no longer dead: its arguments were not changed")
+
+    async def _on_matching(
+        self,
+        act: Any,
+        job_ids: JobId | str | Sequence[JobId | str] | None,
+        everything: bool,
+        filters: Mapping[str, str | None],
+        verb: str,
+    ) -> int:
+        if job_ids is not None:
+            if everything or filters:
+                raise InvalidOptions(f"{verb}: give ids, or filters, or everything=True; not two of them")
+            ids = parse_ids(job_ids)
+            return sum([await act(ids[start : start + _BATCH]) for start in range(0, len(ids), _BATCH)])
+        if not everything and not any(filters.values()):
+            raise InvalidOptions(f"{verb}: say which: ids, filters (queue=, task=, error_type=, …), or everything=True")
+        where = _where(**filters)
+        total = 0
+        cursor: JobId | None = None
+        # By cursor, so that a job that dies again meanwhile is not taken twice.
+        while page := await self._store.list_jobs(where, limit=_BATCH, before=cursor):
+            cursor = page[-1].id
+            total += await act([info.id for info in page])
+        return total
+
+
+def _where(**filters: str | None) -> JobFilter:
+    known = {"queue", "task", "tenant", "error_type", "text", "reason"}
+    if unknown := set(filters) - known:
+        raise InvalidOptions(f"unknown filter {sorted(unknown)[0]!r}; there are {', '.join(sorted(known))}")
+    return replace(JobFilter(state=State.DEAD), **filters)  # type: ignore[arg-type]

@@ -1,0 +1,75 @@
+"""Waits for jobs to end: all waiters of a process share one question to the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+
+from holdfast.core.errors import JobNotFound, StoreUnavailable
+from holdfast.core.job import JobId
+from holdfast.runtime.service import Service
+from holdfast.stores.base import Ended, Hint, Store
+
+_REST_FACTOR = 4
+_CHUNK = 500
+
+
+class Endings(Service):
+    """Asks on every hint that something ended, and every `poll_s`; rests in proportion to what asking took."""
+
+    def __init__(self, store: Store, *, poll_s: float) -> None:
+        super().__init__(name="endings")
+        self._store = store
+        self._poll_s = poll_s
+        self._waiting: defaultdict[JobId, list[asyncio.Future[Ended]]] = defaultdict(list)
+
+    async def wait(self, job_id: JobId, *, timeout: float | None) -> Ended:
+        """The job's ending; TimeoutError, JobNotFound."""
+        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._waiting[job_id].append(future)
+        self.wake()
+        try:
+            async with asyncio.timeout(timeout):
+                return await future
+        except TimeoutError:
+            raise TimeoutError(f"job {job_id} has not ended within {timeout:g} s") from None
+        finally:
+            waiters = self._waiting.get(job_id, [])
+            if future in waiters:
+                waiters.remove(future)
+            if not waiters:
+                self._waiting.pop(job_id, None)
+
+    async def run(self) -> None:
+        leave = self._store.subscribe(self._on_hint)
+        loop = asyncio.get_running_loop()
+        try:
+            while await self.pause(self._poll_s if self._waiting else 3600.0):
+                began = loop.time()
+                await self._look()
+                await asyncio.sleep(min(0.1, (loop.time() - began) * _REST_FACTOR))
+        finally:
+            leave()
+            for waiters in self._waiting.values():
+                for future in waiters:
+                    future.cancel()
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint & Hint.ENDED and self._waiting:
+            self.wake()
+
+    async def _look(self) -> None:
+        ids = list(self._waiting)
+        for start in range(0, len(ids), _CHUNK):
+            try:
+                found = await self._store.endings(ids[start : start + _CHUNK])
+            except StoreUnavailable:
+                return  # it is asked again; the waiters have deadlines of their own
+            for job_id, ended in found.items():
+                for future in self._waiting.pop(job_id, []):
+                    if future.done():
+                        continue
+                    if ended is None:
+                        future.set_exception(JobNotFound(job_id))
+                    else:
+                        future.set_result(ended)

@@ -1,0 +1,150 @@
+"""Brings new jobs into the store: group commit, waiting on full queues, repeating what had no answer.
+
+Duties:
+1. Many callers share one insert (two batchers: keyed jobs can wait for locks and must not hold up the others).
+2. A full queue makes its callers wait until it accepts or their deadline passes (P8).
+3. An insert without an answer is repeated with the same ids, which is safe, for a bounded time (rule 8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NoReturn
+
+from holdfast.config import Config
+from holdfast.core.backpressure import retry_after
+from holdfast.core.errors import (
+    IdempotencyConflict,
+    OutcomeUnknown,
+    QueueFull,
+    StoreDataError,
+    StoreUnavailable,
+)
+from holdfast.core.job import JobId, NewJob
+from holdfast.runtime.backoff import Backoff, retry_transient
+from holdfast.runtime.batcher import Batcher
+from holdfast.runtime.clock import Clock
+from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, InsertResult, Store, Withheld
+from holdfast.telemetry.events import JobEnqueued, QueueClosed
+from holdfast.telemetry.hub import Telemetry
+
+_LOOK_AGAIN_S = 0.25
+
+
+class Enqueuer:
+    """See the module's duties."""
+
+    def __init__(self, store: Store, config: Config, *, clock: Clock, telemetry: Telemetry) -> None:
+        self._store = store
+        self._config = config
+        self._clock = clock
+        self._telemetry = telemetry
+        self._plain: Batcher[NewJob, InsertResult] = Batcher(self._insert, is_data_error=_is_data_error)
+        self._keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert, is_data_error=_is_data_error)
+        self._opened = asyncio.Event()
+        self._leave = store.subscribe(self._on_hint)
+
+    async def close(self) -> None:
+        self._leave()
+        await self._plain.close()
+        await self._keyed.close()
+
+    async def enqueue(self, job: NewJob, *, wait_s: float) -> JobId:
+        """Store one job; returns the id under which it is known, which an idempotency key may decide."""
+        batcher = self._plain if job.key is None else self._keyed
+        answer = await batcher.put(job)
+        if type(answer) is not Inserted:
+            if isinstance(answer, Full):
+                [answer] = await self._wait_for_room([job], [answer], wait_s, whole=False)
+            if not isinstance(answer, Inserted | Existing):
+                _refuse(job, answer)
+        if self._telemetry.wants(JobEnqueued) and isinstance(answer, Inserted):
+            self._telemetry.emit(JobEnqueued(job.id, job.task, job.queue, job.priority, answer.state))
+        return answer.job_id
+
+    async def enqueue_many(self, jobs: Sequence[NewJob], *, wait_s: float) -> list[JobId]:
+        """Store all of them in one transaction, or none."""
+        if not jobs:
+            return []
+        answers = await self._insert(jobs, whole=True)
+        if any(type(answer) is Full for answer in answers):
+            answers = await self._wait_for_room(jobs, answers, wait_s, whole=True)
+        ids: list[JobId] = []
+        for index, (job, answer) in enumerate(zip(jobs, answers, strict=True)):
+            if isinstance(answer, Inserted | Existing):
+                ids.append(answer.job_id)
+            elif not isinstance(answer, Withheld):
+                _refuse(job, answer, index=index)
+        if self._telemetry.wants(JobEnqueued):
+            for job, answer in zip(jobs, answers, strict=True):
+                if isinstance(answer, Inserted):
+                    self._telemetry.emit(JobEnqueued(job.id, job.task, job.queue, job.priority, answer.state))
+        return ids
+
+    async def _insert(self, jobs: Sequence[NewJob], *, whole: bool = False) -> list[InsertResult]:
+        asked = self._clock.monotonic()
+        unknown = False
+
+        def worth_repeating(error: BaseException) -> bool:
+            nonlocal unknown
+            if not isinstance(error, StoreUnavailable):
+                return False
+            unknown = unknown or error.unknown
+            # Certainly not written: the caller may hear of it soon. Perhaps written: find out, if it takes long.
+            return unknown or self._clock.monotonic() - asked < self._config.wait_s
+
+        try:
+            return await retry_transient(
+                lambda: self._store.insert_jobs(jobs, whole=whole),
+                is_transient=worth_repeating,
+                give_up_after_s=self._config.unknown_after_s,
+                backoff=Backoff(0.02, 1.0),
+                clock=self._clock,
+            )
+        except StoreUnavailable as error:
+            if not unknown:
+                raise
+            raise OutcomeUnknown(
+                f"the store did not answer for {self._config.unknown_after_s:g} s after it had been asked to insert "
+                f"{len(jobs)} job(s), the first {jobs[0].id}; they may or may not be there: look before you "
+                "enqueue them again, or use an idempotency key"
+            ) from error
+
+    async def _wait_for_room(
+        self, jobs: Sequence[NewJob], answers: list[InsertResult], wait_s: float, *, whole: bool
+    ) -> list[InsertResult]:
+        """Try again whenever a queue may have opened, until the deadline."""
+        deadline = self._clock.monotonic() + wait_s
+        full = next(answer for answer in answers if isinstance(answer, Full))
+        self._telemetry.emit(QueueClosed(full.queue, full.depth))
+        while (left_s := deadline - self._clock.monotonic()) > 0:
+            self._opened.clear()
+            try:
+                async with asyncio.timeout(min(left_s, _LOOK_AGAIN_S)):
+                    await self._opened.wait()
+            except TimeoutError:
+                pass
+            answers = await self._insert(jobs, whole=whole)
+            if not any(type(answer) is Full for answer in answers):
+                return answers
+        return answers
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint & Hint.OPENED:
+            self._opened.set()
+
+
+def _is_data_error(error: BaseException) -> bool:
+    return isinstance(error, StoreDataError)
+
+
+def _refuse(job: NewJob, answer: Conflict | Full | Withheld, *, index: int | None = None) -> NoReturn:
+    match answer:
+        case Full(queue, depth, high, low):
+            raise QueueFull(queue, depth=depth, high=high, low=low, retry_after=retry_after(depth, low, None))
+        case Conflict(job_id):
+            assert job.key is not None
+            raise IdempotencyConflict(job.key.key, tenant=job.tenant, job_id=job_id, index=index)
+        case Withheld():
+            raise AssertionError("withheld without a reason")

@@ -1,0 +1,55 @@
+"""A handle to one enqueued job: its result, its state, its cancellation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from holdfast.core.errors import JobCancelled, JobFailed
+from holdfast.core.job import JobId, JobInfo
+from holdfast.core.state import State
+from holdfast.stores.base import CancelAnswer
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client
+
+R = TypeVar("R")
+
+
+class JobHandle(Generic[R]):
+    """What `enqueue` returns. It holds nothing but the id; ask it while the app is open."""
+
+    __slots__ = ("_client", "_decode", "id")
+
+    def __init__(self, job_id: JobId, client: Client, decode: Callable[[bytes | None], R]) -> None:
+        self.id = job_id
+        self._client = client
+        self._decode = decode
+
+    def __repr__(self) -> str:
+        return f"<JobHandle {self.id}>"
+
+    async def info(self) -> JobInfo:
+        """All that is known of the job now; JobNotFound once it has been pruned."""
+        return await self._client.jobs.get(self.id)
+
+    async def result(self, timeout: float | None = None) -> R:
+        """Wait for the job to end and return its result.
+
+        Raises JobFailed (it is dead), JobCancelled, or TimeoutError after `timeout` seconds; the job itself is
+        not touched by any of these.
+        """
+        ended = await self._client.endings.wait(self.id, timeout=timeout)
+        if ended.state is State.DEAD:
+            raise JobFailed(self.id, error_type=ended.error_type or "", message=ended.error_message or "")
+        if ended.state is State.CANCELLED:
+            raise JobCancelled(self.id, reason=ended.reason)
+        return self._decode(ended.result)
+
+    async def cancel(self, reason: str = "") -> CancelAnswer:
+        """End the job if it waits, ask it to stop if it runs."""
+        return await self._client.jobs.cancel(self.id, reason=reason)
+
+    def events(self) -> AsyncIterator[JobInfo]:
+        """The job's changes as they happen (state, attempt, progress), until it has ended."""
+        return self._client.jobs.watch(self.id)

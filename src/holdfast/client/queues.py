@@ -1,0 +1,74 @@
+"""`hf.queues` and `hf.workers`: depths, pausing, weights, watermarks, purging; who is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from holdfast.core.backpressure import Watermarks
+from holdfast.core.errors import InvalidOptions
+from holdfast.core.names import check_name
+from holdfast.core.priority import check_weights
+from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.worker import WorkerInfo
+from holdfast.stores.base import Store
+
+_BATCH = 500
+
+
+class Queues:
+    """Queues come into being with their first job; their settings are shared by all processes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def list(self) -> list[QueueInfo]:
+        """Every queue that has, or has ever had, a job or a setting."""
+        return await self._store.list_queues()
+
+    async def pause(self, queue: str) -> None:
+        """Nothing more of this queue is started, in any process; running jobs go on."""
+        await self._change(queue, paused=True)
+
+    async def resume(self, queue: str) -> None:
+        await self._change(queue, paused=False)
+
+    async def set_weights(
+        self, queue: str, *, weight: float | None = None, priorities: Mapping[str, float] | None = None
+    ) -> None:
+        """Share of this queue against others (`weight`), and of its priorities among themselves, by name."""
+        changes: dict[str, object] = {}
+        if weight is not None:
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight <= 1_000_000:
+                raise InvalidOptions(f"weight={weight!r}: needs a number from 0 (only when nothing else is ready)")
+            changes["weight"] = float(weight)
+        if priorities is not None:
+            changes["weights"] = check_weights(priorities)
+        await self._change(queue, **changes)
+
+    async def set_watermarks(self, queue: str, *, high: int, low: int) -> None:
+        """At `high` ready jobs the queue stops accepting, at `low` it accepts again."""
+        await self._change(queue, watermarks=Watermarks(high, low))
+
+    async def purge(self, queue: str, *, reason: str = "purged") -> int:
+        """Cancel everything that waits in this queue; running jobs go on. Returns how many."""
+        check_name("queue", queue)
+        total = 0
+        while count := await self._store.purge_queue(queue, reason=reason, limit=_BATCH):
+            total += count
+        return total
+
+    async def _change(self, queue: str, **changes: object) -> None:
+        check_name("queue", queue)
+        current = (await self._store.queue_settings()).get(queue, QueueSettings())
+        await self._store.set_queue(queue, replace(current, **changes))  # type: ignore[arg-type]
+
+
+class Workers:
+    """The workers that are registered now."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def list(self) -> list[WorkerInfo]:
+        return await self._store.list_workers()

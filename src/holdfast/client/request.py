@@ -1,0 +1,102 @@
+"""One call on its way into the store: task, arguments and options, turned into a `NewJob`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import to_json
+
+from holdfast.client.arguments import Signature, encode_call, encode_json
+from holdfast.config import Config
+from holdfast.core.ids import new_job_id
+from holdfast.core.job import KeyClaim, NewJob
+from holdfast.core.options import NO_OPTIONS, CallOptions, TaskOptions, check_limits
+from holdfast.core.retry import RetryPolicy
+from holdfast.core.unset import UNSET, given
+
+_METADATA_LIMIT = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that has not been enqueued; made by `task.request(…)`, taken by `hf.enqueue_many`."""
+
+    task: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    options: CallOptions = NO_OPTIONS
+    signature: Signature | None = None
+    """None: known by name only, so its arguments are not checked here."""
+
+
+def build_job(request: Request, config: Config) -> NewJob:
+    """Check and encode; nothing has been stored when this raises."""
+    options = request.options
+    defaults = _UNKNOWN_TASK if request.signature is None else request.signature.task.options
+    if request.signature is not None:
+        payload = request.signature.encode(request.args, request.kwargs, limit=config.payload_limit)
+    else:
+        payload = encode_call(request.task, request.args, request.kwargs, limit=config.payload_limit)
+    if options is NO_OPTIONS:  # the ordinary call
+        return NewJob(
+            new_job_id(),
+            request.task,
+            defaults.queue,
+            defaults.priority,
+            payload,
+            max_attempts=_max_attempts(request, defaults),
+        )
+    return NewJob(
+        new_job_id(),
+        request.task,
+        given(options.queue, defaults.queue),
+        given(options.priority, defaults.priority),
+        payload,
+        tenant=options.tenant,
+        options=_overrides(options, defaults),
+        max_attempts=_max_attempts(request, defaults),
+        tags=options.tags,
+        metadata=None
+        if options.metadata is None
+        else encode_json("metadata", dict(options.metadata), limit=_METADATA_LIMIT),
+        delay_s=options.delay_s,
+        run_at=options.run_at,
+        expires_in_s=options.expires_in_s,
+        expires_at=options.expires_at,
+        key=None
+        if options.key is None
+        else KeyClaim(
+            options.key, _fingerprint(request.task, payload), given(options.key_window_s, config.key_window_s)
+        ),
+    )
+
+
+_UNKNOWN_TASK = TaskOptions()
+
+
+def _fingerprint(task: str, payload: bytes) -> bytes:
+    return hashlib.sha256(task.encode() + b"\x00" + payload).digest()
+
+
+def _max_attempts(request: Request, defaults: TaskOptions) -> int | None:
+    if isinstance(request.options.retry, RetryPolicy):
+        return request.options.retry.max_attempts
+    return None if request.signature is None else defaults.retry.max_attempts
+
+
+def _overrides(options: CallOptions, defaults: TaskOptions) -> bytes | None:
+    """What this call changes for its run; None when it leaves all to the task."""
+    soft_s = given(options.soft_timeout_s, defaults.soft_timeout_s)
+    hard_s = given(options.timeout_s, defaults.timeout_s)
+    check_limits(soft_s, hard_s)
+    changed: dict[str, Any] = {}
+    if options.timeout_s is not UNSET:
+        changed["timeout"] = hard_s
+    if options.soft_timeout_s is not UNSET:
+        changed["soft_timeout"] = soft_s
+    if isinstance(options.retry, RetryPolicy):
+        changed["retry"] = options.retry.to_data()
+    return to_json(changed) if changed else None

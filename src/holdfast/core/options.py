@@ -1,0 +1,193 @@
+"""What may be said about a task and about one call of it, checked in sentences; nothing here is looked up later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+from holdfast.core.errors import InvalidOptions
+from holdfast.core.names import check_name
+from holdfast.core.priority import parse_priority
+from holdfast.core.retry import RetryPolicy
+from holdfast.core.unset import UNSET, Unset
+
+Seconds: TypeAlias = float | int | timedelta
+
+DEFAULT_QUEUE = "default"
+DEFAULT_PRIORITY = 5
+DEFAULT_TIMEOUT_S = 300.0
+_LONGEST_S = 10 * 365 * 86_400.0
+_MOST_TAGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """The defaults of a task, from its decorator."""
+
+    queue: str = DEFAULT_QUEUE
+    priority: int = DEFAULT_PRIORITY
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeout_s: float | None = DEFAULT_TIMEOUT_S
+    soft_timeout_s: float | None = None
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        queue: str,
+        priority: int | str,
+        retry: RetryPolicy | None,
+        timeout: Seconds | None,
+        soft_timeout: Seconds | None,
+    ) -> TaskOptions:
+        """From what a user wrote; InvalidOptions says what is wrong with it."""
+        timeout_s = _limit("timeout", timeout)
+        soft_timeout_s = _limit("soft_timeout", soft_timeout)
+        check_limits(soft_timeout_s, timeout_s)
+        return cls(
+            queue=check_name("queue", queue),
+            priority=parse_priority(priority),
+            retry=_policy(retry) if retry is not None else RetryPolicy(),
+            timeout_s=timeout_s,
+            soft_timeout_s=soft_timeout_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CallOptions:
+    """What one call says of itself; UNSET leaves it to the task."""
+
+    delay_s: float | None = None
+    run_at: float | None = None
+    expires_in_s: float | None = None
+    expires_at: float | None = None
+    priority: int | Unset = UNSET
+    queue: str | Unset = UNSET
+    tenant: str = ""
+    key: str | None = None
+    key_window_s: float | Unset = UNSET
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] | None = None
+    timeout_s: float | Unset | None = UNSET
+    soft_timeout_s: float | Unset | None = UNSET
+    retry: RetryPolicy | Unset = UNSET
+    wait_s: float | Unset = UNSET
+
+    def __post_init__(self) -> None:
+        if self.delay_s is not None and self.run_at is not None:
+            raise InvalidOptions("delay= and run_at= say two different times; give one of them")
+
+
+NO_OPTIONS = CallOptions()
+
+
+def call_options(
+    *,
+    delay: Seconds | Unset | None = UNSET,
+    run_at: datetime | Unset | None = UNSET,
+    expires: Seconds | datetime | Unset | None = UNSET,
+    priority: int | str | Unset = UNSET,
+    queue: str | Unset = UNSET,
+    tenant: str | Unset = UNSET,
+    key: str | Unset | None = UNSET,
+    key_window: Seconds | Unset = UNSET,
+    tags: Sequence[str] | Unset = UNSET,
+    metadata: Mapping[str, Any] | Unset | None = UNSET,
+    timeout: Seconds | Unset | None = UNSET,
+    soft_timeout: Seconds | Unset | None = UNSET,
+    retry: RetryPolicy | Unset = UNSET,
+    wait: Seconds | Unset = UNSET,
+) -> dict[str, Any]:
+    """The fields of `CallOptions` that were given, checked; what was not given is left out."""
+    fields: dict[str, Any] = {}
+    if not isinstance(delay, Unset):
+        fields["delay_s"] = None if delay is None else seconds("delay", delay)
+    if not isinstance(run_at, Unset):
+        fields["run_at"] = None if run_at is None else _moment("run_at", run_at)
+    if not isinstance(expires, Unset):
+        is_moment = isinstance(expires, datetime)
+        fields["expires_at"] = _moment("expires", expires) if isinstance(expires, datetime) else None
+        fields["expires_in_s"] = None if is_moment or expires is None else seconds("expires", expires)  # type: ignore[arg-type]
+    if not isinstance(priority, Unset):
+        fields["priority"] = parse_priority(priority)
+    if not isinstance(queue, Unset):
+        fields["queue"] = check_name("queue", queue)
+    if not isinstance(tenant, Unset):
+        fields["tenant"] = check_name("tenant", tenant) if tenant else ""
+    if not isinstance(key, Unset):
+        fields["key"] = None if key is None else check_name("key", key)
+    if not isinstance(key_window, Unset):
+        fields["key_window_s"] = seconds("key_window", key_window, at_least=1.0)
+    if not isinstance(tags, Unset):
+        fields["tags"] = _tags(tags)
+    if not isinstance(metadata, Unset):
+        fields["metadata"] = _metadata(metadata)
+    if not isinstance(timeout, Unset):
+        fields["timeout_s"] = _limit("timeout", timeout)
+    if not isinstance(soft_timeout, Unset):
+        fields["soft_timeout_s"] = _limit("soft_timeout", soft_timeout)
+    if not isinstance(retry, Unset):
+        fields["retry"] = _policy(retry)
+    if not isinstance(wait, Unset):
+        fields["wait_s"] = seconds("wait", wait)
+    return fields
+
+
+def seconds(name: str, value: Seconds, *, at_least: float = 0.0) -> float:
+    """A duration as seconds."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidOptions(f"{name}={value!r:.80}: needs seconds or a timedelta, not {type(value).__name__}")
+    if math.isnan(value) or not at_least <= value <= _LONGEST_S:
+        raise InvalidOptions(f"{name}={value!r:.80}: needs to be from {at_least:g} seconds to ten years")
+    return float(value)
+
+
+def check_limits(soft_s: float | None, hard_s: float | None) -> None:
+    """The soft limit must leave the task time to tidy up before the hard one."""
+    if soft_s is not None and hard_s is not None and soft_s >= hard_s:
+        raise InvalidOptions(
+            f"soft_timeout={soft_s:g} is not below timeout={hard_s:g}: the soft limit must come first, to leave the "
+            "task time to tidy up"
+        )
+
+
+def _limit(name: str, value: Seconds | None) -> float | None:
+    return None if value is None else seconds(name, value, at_least=0.001)
+
+
+def _moment(name: str, value: datetime) -> float:
+    if not isinstance(value, datetime):
+        raise InvalidOptions(f"{name}={value!r:.80}: needs a datetime with a time zone, not {type(value).__name__}")
+    if value.tzinfo is None:
+        raise InvalidOptions(
+            f"{name}={value.isoformat()}: has no time zone; use datetime.now(UTC), or give it one with "
+            ".replace(tzinfo=…)"
+        )
+    return value.timestamp()
+
+
+def _policy(value: RetryPolicy) -> RetryPolicy:
+    if not isinstance(value, RetryPolicy):
+        raise InvalidOptions(f"retry={value!r:.80}: needs a RetryPolicy(…), not {type(value).__name__}")
+    return value
+
+
+def _tags(value: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InvalidOptions(f"tags={value!r:.80}: needs a list of texts")
+    if len(value) > _MOST_TAGS:
+        raise InvalidOptions(f"tags: {len(value)} were given, at most {_MOST_TAGS} are kept per job")
+    return tuple(dict.fromkeys(check_name("tag", tag) for tag in value))
+
+
+def _metadata(value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise InvalidOptions(f"metadata={value!r:.80}: needs a mapping from texts to JSON values")
+    return dict(value)

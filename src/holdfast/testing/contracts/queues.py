@@ -1,0 +1,101 @@
+"""Queues: settings shared by all, depths in one report, purging."""
+
+from __future__ import annotations
+
+from holdfast.core.backpressure import Watermarks
+from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.settlement import UNKNOWN_TASK, Bury, Park
+from holdfast.core.state import State
+from holdfast.stores.base import Store
+from holdfast.testing.contracts.arrange import (
+    ERROR,
+    LONG_S,
+    PLENTY,
+    QUEUE,
+    TASK,
+    a_job,
+    apply,
+    claim,
+    enlist,
+    finish,
+    info,
+    insert,
+    start,
+    states,
+)
+
+
+async def _queue(store: Store, name: str = QUEUE) -> QueueInfo:
+    found = [queue for queue in await store.list_queues() if queue.name == name]
+    assert len(found) == 1, f"queue {name!r} is listed once: {found}"
+    return found[0]
+
+
+async def check_settings_are_kept(store: Store) -> None:
+    settings = QueueSettings(
+        paused=True, watermarks=Watermarks(high=50, low=5), weight=2.5, weights={"high": 3.0, "bulk": 0.5}
+    )
+    await store.set_queue("mail", settings)
+    found = (await store.queue_settings())["mail"]
+    assert found == settings, f"got {found}"
+    assert (await _queue(store, "mail")).settings == settings, "the report tells them, too"
+    await store.set_queue("mail", QueueSettings())
+    assert (await store.queue_settings())["mail"] == QueueSettings(), "settings are replaced as a whole"
+
+
+async def check_a_queue_is_known_from_its_first_job_on(store: Store) -> None:
+    assert await store.queue_settings() == {}, "a new store has no queues"
+    run = await start(store, queue="fresh")
+    assert await store.queue_settings() == {"fresh": QueueSettings()}, "it has had a job"
+    await finish(store, run)
+    assert "fresh" in await store.queue_settings(), "it stays known when it is empty"
+    await insert(store, a_job(queue="later", delay_s=LONG_S))
+    assert "later" in await store.queue_settings(), "also by a job that is not ready"
+
+
+async def check_depths_are_told_by_state_and_priority(store: Store) -> None:
+    worker = await enlist(store)
+    parked = await start(store, worker=worker)
+    await apply(store, worker, Park(parked.id, parked.token, UNKNOWN_TASK, TASK))
+    dead = await start(store, worker=worker)
+    await apply(store, worker, Bury(dead.id, dead.token, "permanent", ERROR))
+    running = await start(store, worker=worker)
+    await insert(store, a_job(priority=9), a_job(priority=9), a_job(), a_job(delay_s=LONG_S))
+    await insert(store, a_job(waits_for=(running.id,)), a_job(queue="other"))
+    queue = await _queue(store)
+    depths = (queue.ready, queue.scheduled, queue.blocked, queue.parked, queue.running, queue.dead)
+    assert depths == (3, 1, 1, 1, 1, 1), f"got {queue}"
+    assert {p: n for p, n in queue.by_priority.items() if n} == {9: 2, 5: 1}, f"got {queue}"
+    assert queue.accepting, f"got {queue}"
+    assert queue.oldest_ready_s is not None, f"somebody waits: {queue}"
+    assert queue.oldest_ready_s >= 0, f"got {queue}"
+    assert (await _queue(store, "other")).ready == 1, "each queue by itself"
+
+
+async def check_an_empty_queue_has_no_oldest_job(store: Store) -> None:
+    await insert(store, a_job())
+    await claim(store, await enlist(store))
+    queue = await _queue(store)
+    assert (queue.ready, queue.running, queue.oldest_ready_s) == (0, 1, None), f"got {queue}"
+
+
+async def check_purging_cancels_what_waits(store: Store) -> None:
+    worker = await enlist(store)
+    parked = await start(store, worker=worker)
+    await apply(store, worker, Park(parked.id, parked.token, UNKNOWN_TASK, TASK))
+    running = await start(store, worker=worker)
+    waiting = await insert(store, a_job(), a_job(priority=1), a_job(delay_s=LONG_S), a_job(waits_for=(running.id,)))
+    [elsewhere] = await insert(store, a_job(queue="other"))
+    count = await store.purge_queue(QUEUE, reason="emptied", limit=PLENTY)
+    assert count == 5, f"got {count}"
+    found = await states(store, parked.id, *waiting)
+    assert found == [State.CANCELLED] * 5, f"got {found}"
+    assert (await info(store, waiting[0])).reason == "emptied", "it says why"
+    assert await states(store, running.id, elsewhere) == [State.RUNNING, State.READY], "others are left alone"
+
+
+async def check_purging_is_bounded(store: Store) -> None:
+    await insert(store, *(a_job() for _ in range(5)))
+    counts = [await store.purge_queue(QUEUE, reason="emptied", limit=2) for _ in range(4)]
+    assert counts == [2, 2, 1, 0], f"got {counts}"
+    assert await store.purge_queue("never heard of", reason="emptied", limit=2) == 0, "nothing there"

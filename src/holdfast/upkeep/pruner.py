@@ -1,0 +1,50 @@
+"""prune and sweep: what ended long ago is forgotten; what nothing else put right is put right."""
+
+from __future__ import annotations
+
+from holdfast.stores.base import Store
+from holdfast.stores.health import StoreHealth
+from holdfast.telemetry.events import JobsPruned, JobsSwept
+from holdfast.telemetry.hub import Telemetry
+from holdfast.upkeep.periodic import Periodic
+
+_BATCH = 500
+_PRUNE_EVERY_S = 30.0
+_SWEEP_EVERY_S = 10.0
+_BREATH_S = 0.05
+"""Between two full batches, so that pruning a mountain does not slow the claims."""
+
+
+class Pruner(Periodic):
+    """Forgets ended jobs after their retention; dead letters stay until a person decides."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        keep_succeeded_s: float,
+        keep_cancelled_s: float,
+        telemetry: Telemetry,
+        health: StoreHealth,
+    ) -> None:
+        super().__init__(store, telemetry=telemetry, health=health)
+        self._keep_succeeded_s = keep_succeeded_s
+        self._keep_cancelled_s = keep_cancelled_s
+
+    async def tick(self) -> float:
+        pruned = await self.store.prune_jobs(
+            keep_succeeded_s=self._keep_succeeded_s, keep_cancelled_s=self._keep_cancelled_s, limit=_BATCH
+        )
+        if pruned:
+            self.telemetry.emit(JobsPruned(pruned))
+        return _BREATH_S if pruned >= _BATCH else _PRUNE_EVERY_S
+
+
+class Sweeper(Periodic):
+    """The net under everything else; says so when it caught something."""
+
+    async def tick(self) -> float:
+        swept = await self.store.sweep(limit=_BATCH)
+        if any(swept):
+            self.telemetry.emit(JobsSwept({name: count for name, count in swept._asdict().items() if count}))
+        return _SWEEP_EVERY_S

@@ -1,0 +1,112 @@
+"""`current_job()`: what a task can know of, and say about, its own run."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextvars import ContextVar
+from typing import NoReturn
+
+from holdfast.core.errors import HoldfastError, InvalidOptions, LeaseLost
+from holdfast.core.job import JobId
+from holdfast.core.outcome import storable
+from holdfast.stores.base import LeaseStore
+from holdfast.worker.run import Interruption, Run
+
+_STAGE_LIMIT = 200
+
+
+class CurrentJob:
+    """The run that is going on; valid until the task returns."""
+
+    __slots__ = ("_loop", "_run", "_store")
+
+    def __init__(self, run: Run, store: LeaseStore, loop: asyncio.AbstractEventLoop) -> None:
+        self._run = run
+        self._store = store
+        self._loop = loop
+
+    @property
+    def id(self) -> JobId:
+        return self._run.job.id
+
+    @property
+    def task(self) -> str:
+        return self._run.job.task or ""
+
+    @property
+    def queue(self) -> str:
+        return self._run.job.queue
+
+    @property
+    def tenant(self) -> str:
+        return self._run.job.tenant
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first run that counts."""
+        return self._run.job.attempt
+
+    @property
+    def token(self) -> int:
+        """Grows with every run of every job in the store: give it to stores of your own to fence their writes."""
+        return self._run.job.token
+
+    @property
+    def worker(self) -> str:
+        return str(self._run.worker)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this run was asked to stop; for loops in `def` tasks, which cannot be interrupted."""
+        return self._run.interruption is not None
+
+    async def progress(self, done: float, total: float | None = None, stage: str | None = None) -> None:
+        """Report how far the run has come; kept with the job. LeaseLost: the run no longer counts, stop it."""
+        _check_progress(done, total)
+        written = await self._store.record_progress(
+            self._run.worker,
+            self.id,
+            self.token,
+            done=float(done),
+            total=None if total is None else float(total),
+            stage=None if stage is None else storable(stage, _STAGE_LIMIT),
+        )
+        if not written:
+            self._run.interrupt(Interruption.LEASE_LOST)
+            raise LeaseLost(f"job {self.id}: this run's lease has passed on, nothing that it writes counts")
+
+    def progress_from_thread(self, done: float, total: float | None = None, stage: str | None = None) -> None:
+        """`progress` for `def` tasks: waits until the report is written."""
+        asyncio.run_coroutine_threadsafe(self.progress(done, total, stage), self._loop).result()
+
+    def transaction(self) -> NoReturn:
+        """Effect and completion in one transaction; needs PostgreSQL."""
+        raise HoldfastError(
+            "current_job().transaction() needs the PostgreSQL store: on SQLite your data lives elsewhere, so effect "
+            "and completion cannot commit together; make the effect idempotent instead"
+        )
+
+
+_current: ContextVar[CurrentJob | None] = ContextVar("holdfast_current_job", default=None)
+
+
+def current_job() -> CurrentJob:
+    """The job whose task is calling; only inside a task that a worker runs."""
+    job = _current.get()
+    if job is None:
+        raise HoldfastError("current_job() was called outside of a running job; only a task that a worker runs has one")
+    return job
+
+
+def enter_job(job: CurrentJob) -> None:
+    """Make `job` the current one of this asyncio task and what it starts."""
+    _current.set(job)
+
+
+def _check_progress(done: float, total: float | None) -> None:
+    for name, value in (("done", done), ("total", total)):
+        if value is None and name == "total":
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+            raise InvalidOptions(f"progress({name}={value!r:.40}): needs a number from 0")

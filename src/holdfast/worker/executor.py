@@ -1,0 +1,210 @@
+"""Runs ONE job: resolve → decode → call → encode, each step named, and says what happened as one outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, assert_never
+
+from pydantic_core import from_json
+
+from holdfast.client.arguments import Signature
+from holdfast.config import Config
+from holdfast.core.errors import InvalidArguments, InvalidOptions
+from holdfast.core.job import ClaimedJob
+from holdfast.core.outcome import (
+    CancelHonoured,
+    Failed,
+    Interrupted,
+    Outcome,
+    Rejected,
+    Succeeded,
+    TimedOut,
+    Unknown,
+)
+from holdfast.core.retry import RetryPolicy
+from holdfast.core.settlement import Settlement, decide
+from holdfast.core.task import Registry, TaskDefinition
+from holdfast.runtime.failpoints import afailpoint, declare
+from holdfast.runtime.threads import ThreadPool
+from holdfast.stores.base import LeaseStore
+from holdfast.telemetry.events import JobOverdue
+from holdfast.telemetry.hub import Telemetry
+from holdfast.worker.context import CurrentJob, enter_job
+from holdfast.worker.run import Interruption, Run
+from holdfast.worker.soft_limit import SoftLimited
+
+C4 = declare("C4", "claimed, user code not started")
+R2 = declare("R2", "user code has ended, its outcome is not written")
+
+_ASK_AGAIN_S = 1.0
+_UNKNOWN_POLICY = RetryPolicy()
+
+
+class Plan(NamedTuple):
+    """How a job is to be run: its task's options, changed by its call's."""
+
+    task: TaskDefinition
+    signature: Signature
+    policy: RetryPolicy
+    soft_s: float | None
+    hard_s: float | None
+
+
+class Executor:
+    """Stateless but for the compiled signatures; one serves all runs of a worker."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        store: LeaseStore,
+        config: Config,
+        *,
+        threads: ThreadPool,
+        telemetry: Telemetry,
+        rng: Callable[[], float] = random.random,
+    ) -> None:
+        self._registry = registry
+        self._store = store
+        self._config = config
+        self._threads = threads
+        self._telemetry = telemetry
+        self._rng = rng
+        self._plans: dict[str, Plan] = {}
+
+    async def execute(self, run: Run) -> Settlement | None:
+        """One run, from claim to what is to be written; None when the lease is lost and nothing may be."""
+        job = run.job
+        policy = _UNKNOWN_POLICY
+        await afailpoint(C4)
+        try:
+            plan = self._plan(job)
+            if plan is None:
+                outcome: Outcome = Unknown(job.task or "")
+            else:
+                policy = plan.policy
+                args, kwargs = plan.signature.decode(job.payload or b"")
+                outcome = await self._call(run, plan, args, kwargs)
+        except (InvalidArguments, InvalidOptions) as error:
+            outcome = Rejected("bad_payload", error)
+        await afailpoint(R2)
+        if run.interruption is Interruption.LEASE_LOST:
+            return None
+        return decide(outcome, job_id=job.id, token=job.token, attempt=job.attempt, policy=policy, rng=self._rng)
+
+    def _plan(self, job: ClaimedJob) -> Plan | None:
+        """The task and the options that hold for this job; None for an unknown task."""
+        plan = self._plans.get(job.task or "")
+        if plan is None:
+            task = self._registry.get(job.task or "")
+            if task is None:
+                return None
+            options = task.options
+            plan = Plan(task, Signature(task), options.retry, options.soft_timeout_s, options.timeout_s)
+            self._plans[task.name] = plan
+        if job.options is not None:
+            plan = _overridden(plan, from_json(job.options))
+        if job.max_attempts is not None and job.max_attempts != plan.policy.max_attempts:
+            plan = plan._replace(policy=replace(plan.policy, max_attempts=job.max_attempts))
+        return plan
+
+    async def _call(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+        """Call the task under its limits and classify what came of it."""
+        loop = asyncio.get_running_loop()
+        enter_job(CurrentJob(run, self._store, loop))
+        if run.interruption is not None:
+            return self._interrupted(run, plan, None)
+        overdue = self._watch(run, plan, loop)
+        try:
+            if plan.task.is_async:
+                value = await self._call_async(run, plan, args, kwargs, loop)
+            else:
+                value = await self._threads.run(partial(plan.task.function, *args, **kwargs))
+        except GeneratorExit:
+            raise
+        except asyncio.CancelledError as error:
+            if run.interruption is None and run.task is not None and run.task.cancelling():
+                raise  # from outside: the loop is being torn down
+            return self._interrupted(run, plan, error)
+        except BaseException as error:
+            return self._interrupted(run, plan, error)
+        finally:
+            run.user_code = None
+            if overdue is not None:
+                overdue.cancel()
+        # Whoever returns a value has done the work, also when it was asked to stop meanwhile.
+        try:
+            return Succeeded(plan.signature.encode_result(value, limit=self._config.result_limit))
+        except InvalidArguments as error:
+            return Rejected("bad_result", error)
+
+    async def _call_async(
+        self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], loop: asyncio.AbstractEventLoop
+    ) -> Any:
+        run.user_code = run.task
+        coroutine = plan.task.function(*args, **kwargs)
+        if plan.soft_s is None or run.task is None:
+            return await coroutine
+        limited = SoftLimited(coroutine, run.task)
+        timer = loop.call_later(plan.soft_s, limited.strike, plan.soft_s)
+        try:
+            return await limited
+        finally:
+            timer.cancel()
+
+    def _interrupted(self, run: Run, plan: Plan, error: BaseException | None) -> Outcome:
+        """What an error means, given what was asked of the run."""
+        cancelled = error is None or isinstance(error, asyncio.CancelledError)
+        if run.user_code is not None and cancelled and run.interruption is not None and run.task is not None:
+            run.task.uncancel()
+        match run.interruption:
+            case None:
+                return Failed(error if error is not None else asyncio.CancelledError())
+            case Interruption.TIMEOUT:
+                return TimedOut(plan.hard_s or 0.0)
+            case Interruption.CANCEL:
+                return CancelHonoured(run.cancel_reason) if cancelled else Failed(error)  # type: ignore[arg-type]
+            case Interruption.DRAIN | Interruption.LEASE_LOST:
+                return Interrupted("the worker stopped") if cancelled else Failed(error)  # type: ignore[arg-type]
+            case _:
+                assert_never(run.interruption)
+
+    def _watch(self, run: Run, plan: Plan, loop: asyncio.AbstractEventLoop) -> _Overdue | None:
+        return None if plan.hard_s is None else _Overdue(run, plan.hard_s, loop, self._telemetry)
+
+
+class _Overdue:
+    """Ends a run at its hard limit; one that does not end is asked again and reported."""
+
+    __slots__ = ("_limit_s", "_loop", "_reported", "_run", "_telemetry", "_timer")
+
+    def __init__(self, run: Run, limit_s: float, loop: asyncio.AbstractEventLoop, telemetry: Telemetry) -> None:
+        self._run = run
+        self._limit_s = limit_s
+        self._loop = loop
+        self._telemetry = telemetry
+        self._reported = False
+        self._timer = loop.call_later(limit_s, self._strike, 0.0)
+
+    def _strike(self, over_s: float) -> None:
+        self._run.interrupt(Interruption.TIMEOUT)
+        if over_s and not self._reported:
+            self._reported = True
+            self._telemetry.emit(JobOverdue(self._run.job.id, self._run.job.task or "", over_s))
+        self._timer = self._loop.call_later(_ASK_AGAIN_S, self._strike, over_s + _ASK_AGAIN_S)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+
+def _overridden(plan: Plan, options: dict[str, Any]) -> Plan:
+    if "timeout" in options:
+        plan = plan._replace(hard_s=options["timeout"])
+    if "soft_timeout" in options:
+        plan = plan._replace(soft_s=options["soft_timeout"])
+    if "retry" in options:
+        plan = plan._replace(policy=RetryPolicy.from_data(options["retry"]))
+    return plan

@@ -1,0 +1,171 @@
+"""Claims work for free slots: weighted quotas over lanes, one claim in flight, large batches under load.
+
+Duties:
+1. Ask for as many jobs as there are free slots, shared out over the lanes by `core.fairness` (P9).
+2. Under load wait a moment for more free slots, so that one claim serves many; when idle ask on every hint, and
+   every `poll_s` in case a hint was lost.
+3. Follow queue settings (weights, new queues) within a second.
+4. A job that must run alone waits until nothing else runs here, and nothing is started beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from holdfast.core.errors import InvalidOptions, LeaseLost, StoreUnavailable
+from holdfast.core.fairness import Lane, Quotas
+from holdfast.core.job import ClaimedJob, WorkerId
+from holdfast.core.priority import DEFAULT_WEIGHTS, HIGHEST, LOWEST, check_weights, weight_of
+from holdfast.core.queue import QueueSettings
+from holdfast.runtime.clock import Clock
+from holdfast.runtime.service import Service
+from holdfast.stores.base import Claim, Hint, Store
+from holdfast.stores.health import StoreHealth
+from holdfast.worker.slots import Slots
+
+_GATHER_S = 0.002
+_HINTS_EVERY_S = 0.02
+_SETTINGS_EVERY_S = 1.0
+
+
+class Fetcher(Service):
+    """See the module's duties."""
+
+    def __init__(
+        self,
+        store: Store,
+        worker: WorkerId,
+        *,
+        slots: Slots,
+        queues: tuple[str, ...],
+        known_queues: Callable[[], set[str]],
+        start_run: Callable[[ClaimedJob], None],
+        on_lease_lost: Callable[[], None],
+        deadline_s: float,
+        poll_s: float,
+        clock: Clock,
+        health: StoreHealth,
+    ) -> None:
+        super().__init__(name="fetcher")
+        self._store = store
+        self._worker = worker
+        self._slots = slots
+        self._queues = queues
+        self._known_queues = known_queues
+        self._start_run = start_run
+        self._on_lease_lost = on_lease_lost
+        self._deadline_s = deadline_s
+        self._poll_s = poll_s
+        self._clock = clock
+        self._health = health
+        self._quotas = Quotas({})
+        self._weights: dict[Lane, float] = {}
+        self._settings_at_s = float("-inf")
+        self._hinted = False
+        self._hinted_at_s = float("-inf")
+        self._idle = True
+        self.claiming = False
+
+    def hint(self, hint: Hint) -> None:
+        """Something may have become ready."""
+        if hint & (Hint.READY | Hint.SETTINGS):
+            self._hinted = True
+            if hint & Hint.SETTINGS and hint is not Hint.ANYTHING:
+                self._settings_at_s = float("-inf")
+            self.wake()
+
+    def ask_stop(self) -> None:
+        super().ask_stop()
+        self._slots.interrupt()
+
+    async def run(self) -> None:
+        while not self.stopping.is_set():
+            if not self._slots.free:
+                await self._slots.wait(1)
+            elif self._slots.taken and self._slots.free * 4 < self._slots.size:
+                await self._slots.wait(self._slots.size // 4, at_most_s=_GATHER_S)
+            if self.stopping.is_set() or not self._slots.free:
+                continue
+            try:
+                more = await self._fetch()
+            except LeaseLost:
+                self._on_lease_lost()
+                return
+            except (StoreUnavailable, TimeoutError) as error:
+                await self.pause(self._health.failed(error))
+                continue
+            self._health.worked()
+            if not more:
+                await self.pause(self._poll_s)
+
+    async def _fetch(self) -> bool:
+        """One round of claims; False when there is nothing more to be had now."""
+        now_s = self._clock.monotonic()
+        await self._follow_settings(now_s)
+        # A hint does not say which lane, so it has all of them asked; under load not more often than this.
+        if self._hinted and (self._idle or now_s - self._hinted_at_s >= _HINTS_EVERY_S):
+            self._hinted, self._hinted_at_s = False, now_s
+            for lane in self._weights:
+                self._quotas.hint(lane)
+        plan = self._quotas.plan(self._slots.free, now_s)
+        if not plan:
+            return False
+        got = await self._claim(plan)
+        if spare := self._quotas.leftover(plan, got):
+            for lane, count in (await self._claim(spare)).items():
+                got[lane] = got.get(lane, 0) + count
+        self._idle = sum(got.values()) < sum(plan.values())
+        return not self._idle
+
+    async def _claim(self, plan: Mapping[Lane, int]) -> dict[Lane, int]:
+        """Claim and start; returns how many rows each lane gave."""
+        self.claiming = True
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                claim = await self._store.claim_jobs(self._worker, plan, deadline_s=self._deadline_s / 2)
+        finally:
+            self.claiming = False
+        self._record(plan, claim)
+        lonely = [job for job in claim.jobs if job.alone]
+        for job in claim.jobs:
+            if not job.alone:
+                self._start_run(job)
+        for job in lonely:
+            await self._slots.wait(self._slots.size)
+            self._start_run(job)
+            await self._slots.wait(self._slots.size)
+        return claim.scanned
+
+    def _record(self, plan: Mapping[Lane, int], claim: Claim) -> None:
+        runnable: dict[Lane, int] = {}
+        for job in claim.jobs:
+            lane = Lane(job.queue, job.priority)
+            runnable[lane] = runnable.get(lane, 0) + 1
+        for lane, asked in plan.items():
+            got = claim.scanned.get(lane, 0)
+            # Limited or expired jobs took no slot, so they are not charged.
+            self._quotas.record(lane, asked=asked, got=got, charged=runnable.get(lane, 0))
+
+    async def _follow_settings(self, now_s: float) -> None:
+        if now_s - self._settings_at_s < _SETTINGS_EVERY_S:
+            return
+        self._settings_at_s = now_s
+        settings = await self._store.queue_settings()
+        names = set(self._queues) or (self._known_queues() | settings.keys())
+        weights = {
+            Lane(name, priority): _weight(settings.get(name, QueueSettings()), priority)
+            for name in sorted(names)
+            for priority in range(HIGHEST, LOWEST - 1, -1)
+        }
+        if weights != self._weights:
+            self._weights = weights
+            self._quotas.set_weights(weights)
+
+
+def _weight(settings: QueueSettings, priority: int) -> float:
+    try:
+        weights = DEFAULT_WEIGHTS if settings.weights is None else check_weights(settings.weights)
+    except InvalidOptions:  # written by hand into the store: the defaults hold
+        weights = DEFAULT_WEIGHTS
+    return settings.weight * weight_of(priority, weights)

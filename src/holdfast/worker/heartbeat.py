@@ -1,0 +1,91 @@
+"""Keeps the worker's lease, from a thread of its own, so that a blocked event loop does not cost it.
+
+Duties:
+1. Renew five times per lease; try again soon when the store cannot be reached.
+2. Know until when the lease can be trusted, by the monotonic clock, measured from before the request.
+3. Say that it is lost: the store has no such lease, or it could not be renewed in time.
+4. Pass on which leases the store has, so that lost claims are found (rule 2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from holdfast.core.errors import LeaseLost, StoreUnavailable
+from holdfast.core.job import WorkerId
+from holdfast.runtime.clock import Clock
+from holdfast.runtime.threads import LoopThread
+from holdfast.stores.base import HeldJob, LeaseStore
+
+BEATS_PER_LEASE = 5
+#: Jobs are stopped when this share of the lease is left and it could not be renewed.
+MARGIN = 0.1
+
+
+class Heartbeat:
+    """The lease of one identity. Callbacks come on the event loop that started it."""
+
+    def __init__(
+        self,
+        store: LeaseStore,
+        worker: WorkerId,
+        *,
+        lease_s: float,
+        held_for_s: float,
+        clock: Clock,
+        on_lost: Callable[[], None],
+        on_held: Callable[[list[HeldJob]], None],
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._lease_s = lease_s
+        self._held_for_s = held_for_s
+        self._clock = clock
+        self._on_lost = on_lost
+        self._on_held = on_held
+        self._thread = LoopThread("holdfast-heartbeat")
+        self._trusted_until_s = 0.0
+        self.lost = False
+
+    def start(self, *, registered_at_s: float) -> None:
+        """`registered_at_s`: the monotonic time just before the worker was registered."""
+        self._trusted_until_s = registered_at_s + self._lease_s
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+        self._thread.submit(self._beat())
+
+    async def stop(self) -> None:
+        await asyncio.to_thread(self._thread.stop)
+
+    async def _beat(self) -> None:
+        pause_s = self._lease_s / BEATS_PER_LEASE
+        while True:
+            left_s = self._trusted_until_s - self._clock.monotonic() - MARGIN * self._lease_s
+            if left_s <= 0:
+                return self._lose()
+            await asyncio.sleep(min(pause_s, left_s))
+            asked_s = self._clock.monotonic()
+            try:
+                async with asyncio.timeout(max(0.01, self._trusted_until_s - asked_s)):
+                    renewal = await self._store.renew_worker(
+                        self._worker, lease_s=self._lease_s, held_for_s=self._held_for_s
+                    )
+            except LeaseLost:
+                return self._lose()
+            except (StoreUnavailable, TimeoutError):
+                pause_s = self._lease_s / BEATS_PER_LEASE / 4
+                continue
+            self._trusted_until_s = asked_s + self._lease_s
+            pause_s = self._lease_s / BEATS_PER_LEASE
+            self._tell(self._on_held, renewal.held)
+
+    def _lose(self) -> None:
+        self.lost = True
+        self._tell(self._on_lost)
+
+    def _tell(self, callback: Callable[..., None], *args: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *args)
+        except RuntimeError:  # the loop is closed: there is nobody to tell
+            return

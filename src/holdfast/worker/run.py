@@ -1,0 +1,45 @@
+"""One run of one job in this process: where it stands, and how it is asked to stop. What it does is the executor's."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum, auto
+from typing import Any
+
+from holdfast.core.job import ClaimedJob, WorkerId
+
+
+class Interruption(Enum):
+    """Why the worker wants a run to stop."""
+
+    CANCEL = auto()
+    """Somebody asked to cancel the job."""
+    TIMEOUT = auto()
+    """Its hard limit has passed."""
+    DRAIN = auto()
+    """The worker is stopping and its grace period is over."""
+    LEASE_LOST = auto()
+    """The job belongs to somebody else by now."""
+
+
+class Run:
+    """The first interruption counts. User code on the loop is cancelled; in a thread it can only look."""
+
+    __slots__ = ("cancel_reason", "interruption", "job", "started_s", "task", "user_code", "worker")
+
+    def __init__(self, job: ClaimedJob, worker: WorkerId) -> None:
+        self.job = job
+        self.worker = worker
+        self.task: asyncio.Task[Any] | None = None
+        self.interruption: Interruption | None = None
+        self.cancel_reason = ""
+        self.started_s = 0.0
+        self.user_code: asyncio.Task[Any] | None = None
+        """The task to cancel, while user code runs on the loop."""
+
+    def interrupt(self, why: Interruption) -> None:
+        """Ask the run to stop. Again for the same reason asks again: a cancellation may have been swallowed."""
+        if self.interruption is None or why is Interruption.LEASE_LOST:
+            self.interruption = why
+        if self.user_code is not None:
+            self.user_code.cancel()

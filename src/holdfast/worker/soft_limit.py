@@ -1,0 +1,61 @@
+"""Raises `SoftTimeout` inside a running coroutine, at the await where it stands.
+
+asyncio can only cancel. So the task is cancelled, which takes down whatever it awaits (children of `gather` and
+TaskGroup included), and on its way into the coroutine the `CancelledError` is exchanged for an exception that is
+both: the task's code sees a `SoftTimeout` and may catch it as such, asyncio's own code sees a cancellation and
+tidies up as for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+from holdfast.core.errors import SoftTimeout
+
+
+class SoftTimeoutCancel(SoftTimeout, asyncio.CancelledError):
+    """What is really raised; users know it as `SoftTimeout`."""
+
+
+class SoftLimited:
+    """Awaits a coroutine, and can interrupt it once with a `SoftTimeout`."""
+
+    __slots__ = ("_coroutine", "_pending", "_task")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any]) -> None:
+        self._coroutine = coroutine
+        self._task = task
+        self._pending: SoftTimeoutCancel | None = None
+
+    def strike(self, limit_s: float) -> None:
+        """Interrupt it at its current await."""
+        self._pending = SoftTimeoutCancel(f"the soft limit of {limit_s:g} s has passed")
+        self._task.cancel()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        # PEP 380 by hand: the one thing that `await` does not let us do is to exchange what is thrown in.
+        coroutine = self._coroutine
+        try:
+            awaited = coroutine.send(None)
+            while True:
+                try:
+                    answer = yield awaited
+                except asyncio.CancelledError as cancelled:
+                    awaited = coroutine.throw(self._exchange(cancelled))
+                except BaseException as error:
+                    awaited = coroutine.throw(error)
+                else:
+                    awaited = coroutine.send(answer)
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            coroutine.close()
+
+    def _exchange(self, cancelled: asyncio.CancelledError) -> BaseException:
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return cancelled
+        self._task.uncancel()  # it was ours, and is delivered now
+        return pending

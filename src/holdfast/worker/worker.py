@@ -1,0 +1,121 @@
+"""A worker in one process: sessions one after the other, and the upkeep that any worker does for the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from holdfast.config import Config
+from holdfast.core.errors import StoreUnavailable
+from holdfast.core.task import Registry
+from holdfast.runtime.clock import Clock
+from holdfast.runtime.service import Service
+from holdfast.runtime.threads import ThreadPool
+from holdfast.stores.base import Store
+from holdfast.stores.health import StoreHealth
+from holdfast.telemetry.events import WorkerDraining, WorkerStarted, WorkerStopped
+from holdfast.telemetry.hub import Telemetry
+from holdfast.worker.executor import Executor
+from holdfast.worker.session import Session
+
+
+class Worker(Service):
+    """Runs jobs until it is stopped; when it is declared dead it starts over under a new identity."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        config: Config,
+        *,
+        upkeep: Sequence[Service],
+        clock: Clock,
+        telemetry: Telemetry,
+        health: StoreHealth,
+    ) -> None:
+        super().__init__(name="worker")
+        self._store = store
+        self._registry = registry
+        self._config = config
+        self._upkeep = upkeep
+        self._clock = clock
+        self._telemetry = telemetry
+        self._health = health
+        self._now = asyncio.Event()
+        self.session: Session | None = None
+
+    async def on_start(self) -> None:
+        self._threads = ThreadPool(self._config.threads, name="holdfast-task")
+        self._executor = Executor(
+            self._registry, self._store, self._config, threads=self._threads, telemetry=self._telemetry
+        )
+        self.session = await self._new_session()
+        for service in self._upkeep:
+            await service.start()
+
+    async def run(self) -> None:
+        while self.session is not None:
+            session = self.session
+            if not await self._until_lost(session):
+                await self._finish(session)
+                return
+            await session.abandon()
+            self.session = await self._start_over()
+
+    async def on_stop(self) -> None:
+        await asyncio.gather(*(service.stop() for service in self._upkeep))
+        self._threads.close()
+
+    def stop_now(self) -> None:
+        """Do not wait for running jobs any longer: hand them back."""
+        self._now.set()
+        self.ask_stop()
+
+    async def _new_session(self) -> Session:
+        session = Session(
+            self._store,
+            self._registry,
+            self._config,
+            self._executor,
+            clock=self._clock,
+            health=self._health,
+            telemetry=self._telemetry,
+        )
+        await session.start()
+        self._telemetry.emit(WorkerStarted(session.id, self._config.concurrency, self._config.queues))
+        return session
+
+    async def _until_lost(self, session: Session) -> bool:
+        """Wait for the end of the lease or of the worker; True when the lease was lost."""
+        await _first(session.lost, self.stopping)
+        return session.lost.is_set() and not self.stopping.is_set()
+
+    async def _finish(self, session: Session) -> None:
+        self._telemetry.emit(WorkerDraining(session.id, session.running))
+        grace_s = 0.0 if self._now.is_set() else self._config.grace_s
+        stopping = asyncio.create_task(session.stop(grace_s=grace_s))
+        impatient = asyncio.create_task(self._now.wait())
+        await asyncio.wait({stopping, impatient}, return_when=asyncio.FIRST_COMPLETED)
+        if not stopping.done():
+            session.hurry()
+        await stopping
+        impatient.cancel()
+        self._telemetry.emit(WorkerStopped(session.id))
+
+    async def _start_over(self) -> Session | None:
+        """A new identity, as soon as the store can be reached."""
+        while not self.stopping.is_set():
+            try:
+                return await self._new_session()
+            except StoreUnavailable as error:
+                await self.pause(self._health.failed(error))
+        return None
+
+
+async def _first(*events: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()

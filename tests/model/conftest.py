@@ -1,0 +1,18 @@
+"""Profiles for the state machine: `HOLDFAST_TEST_EXAMPLES=5000` searches for longer than the ordinary run does."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "70"))
+
+settings.register_profile(
+    "model",
+    max_examples=EXAMPLES,
+    stateful_step_count=40,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)

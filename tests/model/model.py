@@ -1,0 +1,381 @@
+"""The store as plain dictionaries, written from the contract and the design alone: what the real ones must equal.
+
+A model, not a fake store: it keeps no promise but that of being short enough to be read. Where the contract leaves
+something open (the numbers of tokens, some verdicts), the model takes what the store answered or says what it may
+answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from holdfast.core.cause import Cause
+from holdfast.core.fairness import Lane
+from holdfast.core.job import JobId, NewJob, WorkerId
+from holdfast.core.settlement import Bury, Cancel, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
+from holdfast.core.state import State
+from holdfast.stores.base import CancelAnswer, Conflict, Existing, Inserted, InsertResult, Withheld
+
+WAITING = {State.READY, State.SCHEDULED, State.BLOCKED, State.PARKED}
+MIN_AGE_S = 3600.0
+LIMIT, EXPIRED, POISON = "limit", "expired", "poison"
+
+
+@dataclass
+class Job:
+    """One job; `attempt` counts the charged runs, while one runs and after its end also that run."""
+
+    new: NewJob
+    created_at: float
+    state: State = State.READY
+    attempt: int = 0
+    losses: int = 0
+    crashes: int = 0
+    seq: int = 0
+    due_at: float = 0.0
+    deadline: float | None = None
+    reason: str | None = None
+    park_key: str | None = None
+    missing: set[JobId] = field(default_factory=set)
+    arrived: set[JobId] = field(default_factory=set)
+    token: int | None = None
+    worker: WorkerId | None = None
+    started_at: float = 0.0
+    cancel_reason: str | None = None
+    ended_at: float = 0.0
+    causes: dict[int, Cause] = field(default_factory=dict)
+    settled: dict[int, tuple[WorkerId, Settlement]] = field(default_factory=dict)
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(self.new.queue, self.new.priority)
+
+
+class Key(NamedTuple):
+    fingerprint: bytes
+    job_id: JobId
+    expires_at: float
+
+
+class Expected(NamedTuple):
+    """One run that a claim must bring."""
+
+    job_id: JobId
+    attempt: int
+    alone: bool
+
+
+class Model:
+    """All verbs, synchronous, with the same answers as the store's."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+        self.jobs: dict[JobId, Job] = {}
+        self.workers: dict[WorkerId, float] = {}
+        self.keys: dict[tuple[str, str], Key] = {}
+        self.slots: dict[str, set[JobId]] = {}
+        self.paused: set[str] = set()
+        self._seq = 0
+
+    # ------------------------------------------------------------ enqueue
+
+    def insert(self, jobs: Sequence[NewJob], *, whole: bool) -> list[InsertResult]:
+        refused = self._refusals(jobs)
+        if whole and any(isinstance(answer, Conflict) for answer in refused.values()):
+            return [refused.get(index, Withheld()) for index in range(len(jobs))]
+        return [refused.get(index) or self._insert(job) for index, job in enumerate(jobs)]
+
+    def _refusals(self, jobs: Sequence[NewJob]) -> dict[int, InsertResult]:
+        refused: dict[int, InsertResult] = {}
+        taken: dict[tuple[str, str], Key] = {}
+        for index, job in enumerate(jobs):
+            if job.key is None:
+                continue
+            scope = (job.tenant, job.key.key)
+            holder = taken.get(scope) or self.keys.get(scope)
+            if holder is None or holder.expires_at <= self.now:
+                taken[scope] = Key(job.key.fingerprint, job.id, self.now + job.key.window_s)
+            elif holder.fingerprint != job.key.fingerprint:
+                refused[index] = Conflict(holder.job_id)
+            elif holder.job_id != job.id:
+                refused[index] = Existing(holder.job_id)
+        return refused
+
+    def _insert(self, new: NewJob) -> Inserted:
+        if new.id in self.jobs:
+            return Inserted(new.id, self.jobs[new.id].state, repeated=True)
+        job = self.jobs[new.id] = Job(new, self.now)
+        if new.key is not None:
+            self.keys[new.tenant, new.key.key] = Key(new.key.fingerprint, new.id, self.now + new.key.window_s)
+        job.deadline = new.expires_at if new.expires_in_s is None else self.now + new.expires_in_s
+        job.missing = {other for other in new.waits_for if other in self.jobs and not self.jobs[other].state.ended}
+        job.due_at = self.now + new.delay_s if new.delay_s is not None else new.run_at or 0.0
+        if job.missing:
+            job.state = State.BLOCKED
+        elif job.due_at > self.now:
+            job.state = State.SCHEDULED
+        else:
+            self._to_tail(job)
+        return Inserted(new.id, job.state)
+
+    # ------------------------------------------------------------ leases
+
+    def valid(self, worker: WorkerId) -> bool:
+        return self.workers.get(worker, self.now) > self.now
+
+    def claim(self, lanes: Mapping[Lane, int]) -> tuple[list[Expected], dict[Lane, int]]:
+        """What a valid worker gets; `lease` is called with the tokens that the store gave."""
+        runs: list[Expected] = []
+        scanned: dict[Lane, int] = {}
+        for lane, quota in lanes.items():
+            if lane.queue in self.paused:
+                continue
+            head = self.ready_in(lane)[:quota]
+            scanned[lane] = len(head)
+            for job in head:
+                if self._overdue(job):
+                    self._end(job, State.CANCELLED, EXPIRED)
+                elif not self._take_slot(job):
+                    job.state, job.reason, job.park_key = State.PARKED, LIMIT, job.new.limit and job.new.limit.key
+                else:
+                    job.state = State.RUNNING
+                    job.attempt += 1
+                    runs.append(Expected(job.new.id, job.attempt, job.losses >= 2))
+        return runs, scanned
+
+    def lease(self, worker: WorkerId, tokens: Mapping[JobId, int]) -> None:
+        for job_id, token in tokens.items():
+            job = self.jobs[job_id]
+            job.worker, job.token, job.started_at = worker, token, self.now
+
+    def ready_in(self, lane: Lane) -> list[Job]:
+        ready = (job for job in self.jobs.values() if job.state is State.READY and job.lane == lane)
+        return sorted(ready, key=lambda job: job.seq)
+
+    def held(self, worker: WorkerId, held_for_s: float = 0.0) -> set[tuple[JobId, int]]:
+        return {
+            (job.new.id, job.token)
+            for job in self._running_on(worker)
+            if job.token is not None and job.started_at <= self.now - held_for_s
+        }
+
+    def holds(self, worker: WorkerId, job_id: JobId, token: int) -> bool:
+        job = self.jobs.get(job_id)
+        return job is not None and job.state is State.RUNNING and (job.worker, job.token) == (worker, token)
+
+    def reap(self) -> tuple[set[WorkerId], int, int]:
+        dead = {worker for worker, lease_until in self.workers.items() if lease_until <= self.now}
+        back = ended = 0
+        for worker in dead:
+            del self.workers[worker]
+            for job in self._running_on(worker):
+                self._lose(job, Cause.LEASE_EXPIRED)
+                back += job.state is State.READY
+                ended += job.state.ended
+        return dead, back, ended
+
+    def hand_back(self, worker: WorkerId, cause: Cause) -> int:
+        self.workers.pop(worker, None)
+        jobs = self._running_on(worker)
+        for job in jobs:
+            if cause is Cause.HANDED_BACK:
+                self._record(job, cause)
+                self._give_back(job)
+            else:
+                self._lose(job, cause)
+        return len(jobs)
+
+    def _running_on(self, worker: WorkerId) -> list[Job]:
+        return [job for job in self.jobs.values() if job.state is State.RUNNING and job.worker == worker]
+
+    def _lose(self, job: Job, cause: Cause) -> None:
+        self._record(job, cause)
+        job.crashes += job.losses >= 2
+        job.losses += 1
+        if job.crashes >= 3 and job.cancel_reason is None:
+            self._end(job, State.DEAD, POISON)
+        else:
+            self._give_back(job)
+
+    # ------------------------------------------------------------ settle
+
+    def settle(self, worker: WorkerId, settlement: Settlement) -> set[Verdict]:
+        """Apply it where it counts; what the store may answer."""
+        job = self.jobs.get(settlement.job_id)
+        if job is None:
+            return {Verdict.LOST}
+        if self.holds(worker, settlement.job_id, settlement.token):
+            self._apply(job, settlement)
+            job.settled[settlement.token] = (worker, settlement)
+            return {Verdict.APPLIED}
+        if job.settled.get(settlement.token) == (worker, settlement):
+            return {Verdict.ALREADY}
+        match job.causes.get(settlement.token), settlement:
+            case (Cause.HANDED_BACK, HandBack() | Park()) | (Cause.REPLAY, Bury()):
+                as_asked = True
+            case _:
+                as_asked = False
+        if as_asked or settlement.token in job.settled:
+            return {Verdict.ALREADY, Verdict.LOST}  # another word on a run that has ended, which changes nothing
+        return {Verdict.LOST}
+
+    def _apply(self, job: Job, settlement: Settlement) -> None:
+        match settlement:
+            case Succeed():
+                self._end(job, State.SUCCEEDED, None)
+            case Bury(reason=reason):
+                self._record(job, Cause.DEAD)
+                self._end(job, State.DEAD, reason)
+            case Cancel(reason=reason):
+                self._record(job, Cause.CANCELLED)
+                self._end(job, State.CANCELLED, reason)
+            case Retry(delay_s=delay_s):
+                self._record(job, Cause.RETRY)
+                self._leave_worker(job, State.SCHEDULED, charged=True)
+                job.due_at = self.now + delay_s
+            case Snooze(delay_s=delay_s):
+                self._record(job, Cause.SNOOZE)
+                self._leave_worker(job, State.SCHEDULED)
+                job.due_at = self.now + delay_s
+            case HandBack(cause=cause):
+                self._record(job, cause)
+                self._give_back(job)
+            case Park(reason=reason, key=key):
+                self._record(job, Cause.HANDED_BACK)
+                self._leave_worker(job, State.PARKED)
+                if job.state is State.PARKED:
+                    job.reason, job.park_key = reason, key
+
+    def _record(self, job: Job, cause: Cause) -> None:
+        assert job.token is not None
+        job.causes[job.token] = cause
+
+    def _give_back(self, job: Job) -> None:
+        self._leave_worker(job, State.READY)  # its seq is the old one
+
+    def _leave_worker(self, job: Job, state: State, *, charged: bool = False) -> None:
+        if job.cancel_reason is not None:
+            self._end(job, State.CANCELLED, job.cancel_reason)
+            return
+        job.state = state
+        job.attempt -= not charged
+        self._free_slot(job)
+
+    # ------------------------------------------------------------ waiting
+
+    def promote(self, limit: int) -> int:
+        scheduled = [job for job in self.jobs.values() if job.state is State.SCHEDULED and job.due_at <= self.now]
+        due = sorted(scheduled, key=lambda job: (job.due_at, job.new.id))[:limit]
+        for job in due:
+            self._to_tail(job)
+        return len(due)
+
+    def next_due(self) -> float | None:
+        return min((job.due_at for job in self.jobs.values() if job.state is State.SCHEDULED), default=None)
+
+    def expire(self) -> int:
+        return self._end_all([job for job in self.jobs.values() if self._overdue(job)], EXPIRED)
+
+    def purge_queue(self, queue: str, reason: str) -> int:
+        jobs = [job for job in self.jobs.values() if job.state in WAITING and job.new.queue == queue]
+        return self._end_all(jobs, reason)
+
+    def cancel(self, job_id: JobId, reason: str) -> CancelAnswer:
+        job = self.jobs.get(job_id)
+        if job is None:
+            return CancelAnswer.MISSING
+        if job.state.ended:
+            return CancelAnswer.ENDED
+        if job.state is State.RUNNING:
+            job.cancel_reason = job.cancel_reason or reason
+            return CancelAnswer.REQUESTED
+        self._end(job, State.CANCELLED, reason)
+        return CancelAnswer.CANCELLED
+
+    def unpark(self, reason: str, keys: Iterable[str]) -> int:
+        parked = [job for job in self.jobs.values() if job.state is State.PARKED and job.reason == reason]
+        lifted = [job for job in parked if job.park_key in set(keys)]
+        for job in lifted:
+            job.state = State.READY  # at its old place
+        return len(lifted)
+
+    def _overdue(self, job: Job) -> bool:
+        return job.state in WAITING and job.deadline is not None and job.deadline <= self.now
+
+    def _end_all(self, jobs: list[Job], reason: str) -> int:
+        for job in jobs:
+            self._end(job, State.CANCELLED, reason)
+        return len(jobs)
+
+    def _to_tail(self, job: Job) -> None:
+        self._seq += 1
+        job.state, job.seq = State.READY, self._seq
+
+    # ------------------------------------------------------------ endings
+
+    def _end(self, job: Job, state: State, reason: str | None) -> None:
+        job.state, job.reason, job.ended_at = state, reason, self.now
+        job.deadline = job.cancel_reason = None
+        job.missing = set()
+        self._free_slot(job)
+        for other in self.jobs.values():
+            if other.state is State.BLOCKED and job.new.id in other.missing:
+                other.missing.discard(job.new.id)
+                if not other.missing:
+                    self._to_tail(other)
+
+    def _take_slot(self, job: Job) -> bool:
+        if job.new.limit is None:
+            return True
+        holders = self.slots.setdefault(job.new.limit.key, set())
+        if job.new.id not in holders and len(holders) >= job.new.limit.size:
+            return False
+        holders.add(job.new.id)
+        return True
+
+    def _free_slot(self, job: Job) -> None:
+        """The oldest waiter takes the slot over and becomes ready at its old place."""
+        if job.new.limit is None or job.new.id not in self.slots.get(job.new.limit.key, set()):
+            return
+        key = job.new.limit.key
+        self.slots[key].discard(job.new.id)
+        parked = [job for job in self.jobs.values() if job.state is State.PARKED and job.reason == LIMIT]
+        waiting = [job for job in parked if job.park_key == key]
+        if waiting:
+            oldest = min(waiting, key=lambda job: job.seq)
+            oldest.state = State.READY
+            self.slots[key].add(oldest.new.id)
+
+    def replay(self, job_id: JobId) -> bool:
+        job = self.jobs.get(job_id)
+        if job is None or job.state is not State.DEAD:
+            return False
+        if job.token is not None:
+            job.causes[job.token] = Cause.REPLAY  # whatever ended the chapter before
+        job.attempt = job.losses = job.crashes = 0
+        self._to_tail(job)
+        return True
+
+    def purge_dead(self, job_id: JobId) -> bool:
+        return job_id in self.jobs and self.jobs[job_id].state is State.DEAD and bool(self.jobs.pop(job_id))
+
+    def prune(self, keep_succeeded_s: float, keep_cancelled_s: float) -> int:
+        keep = {State.SUCCEEDED: keep_succeeded_s, State.CANCELLED: keep_cancelled_s}
+        past = [
+            job.new.id
+            for job in self.jobs.values()
+            if job.state in keep
+            and job.ended_at <= self.now - keep[job.state]
+            and job.created_at <= self.now - MIN_AGE_S
+        ]
+        for job_id in past:
+            del self.jobs[job_id]
+        return len(past)
+
+    def drop_keys(self) -> int:
+        old = [scope for scope, key in self.keys.items() if key.expires_at <= self.now]
+        for scope in old:
+            del self.keys[scope]
+        return len(old)
