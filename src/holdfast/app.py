@@ -158,7 +158,7 @@ class Holdfast:
 
     # ------------------------------------------------------------ enqueue
 
-    async def enqueue(self, task: str, *args: Any, **kwargs: Any) -> JobHandle[Any]:
+    async def enqueue(self, task: str, /, *args: Any, **kwargs: Any) -> JobHandle[Any]:
         """Enqueue by name; `hf.named(task).options(…).enqueue(…)` does it with options."""
         return await self.named(task).enqueue(*args, **kwargs)
 

@@ -11,14 +11,21 @@ from uuid import uuid4
 import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from holdfast.core.cause import Cause
 from holdfast.core.errors import LeaseLost
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, NewJob, WorkerId
 from holdfast.core.queue import QueueSettings
-from holdfast.core.settlement import UNKNOWN_TASK
+from holdfast.core.settlement import UNKNOWN_TASK, Settlement
 from holdfast.core.state import State
 from holdfast.core.transition import allowed
 from holdfast.runtime.clock import ManualClock
@@ -108,9 +115,22 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.workers.append(worker.id)
         self.model.workers[worker.id] = self.model.now + lease_s
 
+    @initialize(batch=st.lists(plans, min_size=2, max_size=5))
+    def begin(self, batch: list[Plan]) -> None:
+        self.register(60.0)
+        self.register(60.0)
+        self.insert(batch, False)
+
     @rule(data=st.data(), quotas=st.dictionaries(st.sampled_from(LANES), st.integers(1, 4), min_size=1))
     def claim(self, data: st.DataObject, quotas: dict[Lane, int]) -> None:
-        worker = self.a_worker(data)
+        self.claim_for(self.a_worker(data), quotas)
+
+    @rule()
+    def claim_all(self) -> None:
+        valid = [worker for worker in self.workers if self.model.valid(worker)]
+        self.claim_for((valid or self.workers)[-1], dict.fromkeys(LANES, MANY))
+
+    def claim_for(self, worker: WorkerId, quotas: dict[Lane, int]) -> None:
         if AFTER in quotas:
             quotas[AFTER] = MANY  # the order of releases is open: all of them, or none
         call = self.store.claim_jobs(worker, quotas, deadline_s=MANY)
@@ -141,7 +161,18 @@ class StoreAgainstModel(RuleBasedStateMachine):
         owner = data.draw(st.sampled_from(self.runs[-12:]))[0]
         own = [run for run in self.runs if run[0] == owner]
         batch = [settlement_of(kind, *data.draw(st.sampled_from(own[-6:]))[1:]) for kind in kinds]
-        worker = data.draw(st.sampled_from([owner] * 9 + self.workers))
+        self.settle_for(data.draw(st.sampled_from([owner] * 9 + self.workers)), batch)
+
+    @precondition(lambda self: any(job.state is State.RUNNING for job in self.model.jobs.values()))
+    @rule(data=st.data(), kinds=st.lists(settlements, min_size=1, max_size=3))
+    def settle_current(self, data: st.DataObject, kinds: list[Any]) -> None:
+        held = [(worker, *lease) for worker in self.workers for lease in sorted(self.model.held(worker))]
+        chosen = data.draw(st.lists(st.sampled_from(held), min_size=1, max_size=3, unique=True))
+        owner = chosen[0][0]
+        runs = [run[1:] for run in chosen if run[0] == owner]
+        self.settle_for(owner, [settlement_of(kind, *run) for kind, run in zip(kinds, runs, strict=False)])
+
+    def settle_for(self, worker: WorkerId, batch: list[Settlement]) -> None:
         verdicts = self.do(self.store.settle_jobs(worker, batch))
         assert len(verdicts) == len(batch)
         for settlement, verdict in zip(batch, verdicts, strict=True):
@@ -211,35 +242,31 @@ class StoreAgainstModel(RuleBasedStateMachine):
         ids = self.some_ids(data, State.DEAD)
         assert self.do(self.store.replay_jobs(ids)) == sum(self.model.replay(job_id) for job_id in ids)
 
-    @rule(data=st.data())
-    def purge_dead(self, data: st.DataObject) -> None:
-        ids = self.some_ids(data, State.DEAD)[:1]
-        assert self.do(self.store.purge_dead(ids)) == sum(self.model.purge_dead(job_id) for job_id in ids)
-
     @rule(keys=st.lists(PARK_KEYS, unique=True))
     def unpark(self, keys: list[str]) -> None:
         count = self.do(self.store.unpark_jobs(reason=UNKNOWN_TASK, keys=keys))
         assert count == self.model.unpark(UNKNOWN_TASK, keys)
 
-    @rule(queue=QUEUES, paused=st.booleans())
-    def pause(self, queue: str, paused: bool) -> None:
-        self.do(self.store.set_queue(queue, QueueSettings(paused=paused)))
-        (self.model.paused.add if paused else self.model.paused.discard)(queue)
-
-    @rule(queue=QUEUES)
-    def purge_queue(self, queue: str) -> None:
-        count = self.do(self.store.purge_queue(queue, reason=WHY, limit=MANY))
-        assert count == self.model.purge_queue(queue, WHY)
-
-    @rule(keep_s=st.sampled_from([0.0, 4000.0]))
-    def prune(self, keep_s: float) -> None:
-        count = self.do(self.store.prune_jobs(keep_succeeded_s=keep_s, keep_cancelled_s=0, limit=MANY))
-        assert count == self.model.prune(keep_s, 0)
-
-    @rule()
-    def sweep(self) -> None:
-        swept = self.do(self.store.sweep(limit=MANY))
-        assert swept == Swept(0, 0, 0, self.model.drop_keys(), 0), "only old keys are ever left to put right"
+    @rule(data=st.data(), paused=st.booleans(), keep_s=st.sampled_from([0.0, 4000.0]))
+    def now_and_then(self, data: st.DataObject, paused: bool, keep_s: float) -> None:
+        """What an operator or the upkeep does less often; one rule, so that it is not drawn too often here."""
+        queue = data.draw(QUEUES)
+        match data.draw(st.sampled_from(["sweep", "prune", "pause", "purge", "purge_dead"])):
+            case "sweep":
+                swept = self.do(self.store.sweep(limit=MANY))
+                assert swept == Swept(0, 0, 0, self.model.drop_keys(), 0), "only old keys are left to put right"
+            case "prune":
+                count = self.do(self.store.prune_jobs(keep_succeeded_s=keep_s, keep_cancelled_s=0, limit=MANY))
+                assert count == self.model.prune(keep_s, 0)
+            case "pause":
+                self.do(self.store.set_queue(queue, QueueSettings(paused=paused)))
+                (self.model.paused.add if paused else self.model.paused.discard)(queue)
+            case "purge":
+                count = self.do(self.store.purge_queue(queue, reason=WHY, limit=MANY))
+                assert count == self.model.purge_queue(queue, WHY)
+            case "purge_dead":
+                ids = self.some_ids(data, State.DEAD)[:1]
+                assert self.do(self.store.purge_dead(ids)) == sum(self.model.purge_dead(job_id) for job_id in ids)
 
     def some_ids(self, data: st.DataObject, state: State | None = None) -> list[JobId]:
         fitting = [job_id for job_id, job in self.model.jobs.items() if state in (None, job.state)]

@@ -76,7 +76,7 @@ class DeadLetters:
         """Drop dead jobs for good: one, several, or all that match. Returns how many."""
         return await self._on_matching(self._store.purge_dead, job_ids, everything, filters, "purge")
 
-    async def edit(self, job_id: JobId | str, *args: Any, **kwargs: Any) -> None:
+    async def edit(self, job_id: JobId | str, /, *args: Any, **kwargs: Any) -> None:
         """Replace the arguments of a dead job, checked against its task where this app knows it."""
         info = await self.get(job_id)
         await self._edit(info, args, kwargs)

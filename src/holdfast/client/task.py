@@ -47,11 +47,11 @@ class Task(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
 
-    def request(self, *args: P.args, **kwargs: P.kwargs) -> Request:
+    def request(self, /, *args: P.args, **kwargs: P.kwargs) -> Request:
         """A call to be enqueued later, with others, by `hf.enqueue_many`."""
         return Request(self.name, args, kwargs, self._options, self.signature)
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+    async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Store a job for this call; returns after the commit.
 
         Raises InvalidArguments (nothing was stored), QueueFull, IdempotencyConflict.
@@ -105,7 +105,7 @@ class Task(Generic[P, R]):
 class AsyncTask(Task[P, R]):
     """A task made from `async def`."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         result: Coroutine[Any, Any, R] = self.__wrapped__(*args, **kwargs)
         return result
 
@@ -113,6 +113,6 @@ class AsyncTask(Task[P, R]):
 class SyncTask(Task[P, R]):
     """A task made from `def`; a worker runs it in a thread."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         result: R = self.__wrapped__(*args, **kwargs)
         return result

@@ -78,6 +78,11 @@ class Quotas:
         if account := self._accounts.get(lane):
             account.hinted = True
 
+    @property
+    def curious(self) -> bool:
+        """Whether a lane that was hinted at has not been asked: the last plan had fewer slots than such lanes."""
+        return any(account.hinted and account.empty for account in self._accounts.values())
+
     def plan(self, capacity: int, now_s: float) -> dict[Lane, int]:
         """How many jobs to ask of which lane, at most `capacity` in all; `now_s` is a monotonic clock."""
         if capacity <= 0 or not self._accounts:

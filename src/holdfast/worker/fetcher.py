@@ -42,12 +42,13 @@ class Fetcher(Service):
         known_queues: Callable[[], set[str]],
         start_run: Callable[[ClaimedJob], None],
         on_lease_lost: Callable[[], None],
+        on_crash: Callable[[Service, BaseException], None],
         deadline_s: float,
         poll_s: float,
         clock: Clock,
         health: StoreHealth,
     ) -> None:
-        super().__init__(name="fetcher")
+        super().__init__(name="fetcher", on_crash=on_crash)
         self._store = store
         self._worker = worker
         self._slots = slots
@@ -116,7 +117,8 @@ class Fetcher(Service):
             for lane, count in (await self._claim(spare)).items():
                 got[lane] = got.get(lane, 0) + count
         self._idle = sum(got.values()) < sum(plan.values())
-        return not self._idle
+        # A hint that was put off, or that meant more lanes than this round had slots for, is followed at once.
+        return not self._idle or self._hinted or self._quotas.curious
 
     async def _claim(self, plan: Mapping[Lane, int]) -> dict[Lane, int]:
         """Claim and start; returns how many rows each lane gave."""
@@ -124,18 +126,23 @@ class Fetcher(Service):
         try:
             async with asyncio.timeout(self._deadline_s):
                 claim = await self._store.claim_jobs(self._worker, plan, deadline_s=self._deadline_s / 2)
+            self._record(plan, claim)
+            for job in claim.jobs:
+                if not job.alone:
+                    self._start_run(job)
+            for job in claim.jobs:
+                if job.alone:
+                    await self._run_alone(job)
         finally:
             self.claiming = False
-        self._record(plan, claim)
-        lonely = [job for job in claim.jobs if job.alone]
-        for job in claim.jobs:
-            if not job.alone:
-                self._start_run(job)
-        for job in lonely:
-            await self._slots.wait(self._slots.size)
+        return claim.scanned
+
+    async def _run_alone(self, job: ClaimedJob) -> None:
+        """Nothing beside it, before or after; a worker that is stopping leaves it to its hand-back."""
+        await self._slots.wait(self._slots.size)
+        if not self.stopping.is_set():
             self._start_run(job)
             await self._slots.wait(self._slots.size)
-        return claim.scanned
 
     def _record(self, plan: Mapping[Lane, int], claim: Claim) -> None:
         runnable: dict[Lane, int] = {}

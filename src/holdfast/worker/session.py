@@ -18,16 +18,26 @@ from holdfast.core.settlement import UNKNOWN_TASK, Bury, HandBack, Park, Retry, 
 from holdfast.core.task import Registry
 from holdfast.core.worker import NewWorker
 from holdfast.runtime.clock import Clock
+from holdfast.runtime.service import Service
 from holdfast.stores.base import HeldJob, Hint, Store
 from holdfast.stores.health import StoreHealth
-from holdfast.telemetry.events import JobBuried, JobLost, JobParked, JobRetried, JobSettled, JobStarted, WorkerLeaseLost
+from holdfast.telemetry.events import (
+    JobBuried,
+    JobLost,
+    JobParked,
+    JobRetried,
+    JobSettled,
+    JobStarted,
+    ServiceCrashed,
+    WorkerLeaseLost,
+)
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.cancels import CancelWatch
 from holdfast.worker.executor import Executor
 from holdfast.worker.fetcher import Fetcher
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.run import Interruption, Run
-from holdfast.worker.settler import Settler
+from holdfast.worker.settler import Settled, Settler
 from holdfast.worker.slots import Slots
 
 #: Claims have this share of a lease to be answered; what the store leased longer ago and nobody knows is lost.
@@ -72,6 +82,7 @@ class Session:
             store,
             self.id,
             buffer=max(1000, 2 * config.concurrency),
+            on_settled=self._on_settled,
             lease_lost=lambda: self._heartbeat.lost,
             clock=clock,
             health=health,
@@ -84,6 +95,7 @@ class Session:
             known_queues=lambda: {task.options.queue for task in registry},
             start_run=self._start_run,
             on_lease_lost=self._lose,
+            on_crash=self._on_crash,
             deadline_s=config.lease_s * CLAIM_DEADLINE,
             poll_s=config.poll_s,
             clock=clock,
@@ -101,7 +113,11 @@ class Session:
         worker = NewWorker(self.id, socket.gethostname(), os.getpid(), self._config.concurrency, self._config.queues)
         await self._store.register_worker(worker, lease_s=self._config.lease_s)
         self._heartbeat.start(registered_at_s=asked_s)
-        await self._store.unpark_jobs(reason=UNKNOWN_TASK, keys=self._registry.names())
+        try:
+            await self._store.unpark_jobs(reason=UNKNOWN_TASK, keys=self._registry.names())
+        except BaseException:
+            await self._heartbeat.stop()
+            raise
         self._leave = self._store.subscribe(self._on_hint)
         await self._cancels.start()
         await self._fetcher.start()
@@ -111,23 +127,29 @@ class Session:
         await self._fetcher.stop()
         await self._drain(grace_s)
         await self._wind_up(Interruption.DRAIN)
-        if not self.lost.is_set():
-            try:
-                await self._store.hand_back_worker(self.id, cause=Cause.HANDED_BACK, why="the worker stopped")
-            except StoreUnavailable:
-                return  # the lease runs out by itself
+        await self._sign_off("the worker stopped")
 
     async def abandon(self) -> None:
-        """The lease is lost: stop everything, write nothing."""
+        """The lease is lost, or something here broke: stop everything, write no outcome."""
         self._fetcher.ask_stop()
         self.hurry(Interruption.LEASE_LOST)
         await self._fetcher.stop()
         await self._wind_up(Interruption.LEASE_LOST)
+        await self._sign_off("a part of the worker crashed")
 
     def hurry(self, why: Interruption = Interruption.DRAIN) -> None:
         """Interrupt what runs; may come while `stop` is waiting for the grace period."""
         for run in list(self._runs.values()):
             run.interrupt(why)
+
+    async def _sign_off(self, why: str) -> None:
+        """Give back what is left. Not after the lease was lost: then it is others' business what becomes of it."""
+        if self._heartbeat.lost:
+            return
+        try:
+            await self._store.hand_back_worker(self.id, cause=Cause.HANDED_BACK, why=why)
+        except StoreUnavailable:
+            return  # the lease runs out by itself
 
     async def _wind_up(self, why: Interruption) -> None:
         self.hurry(why)
@@ -146,30 +168,35 @@ class Session:
         run.task = asyncio.get_running_loop().create_task(self._live(run))
 
     async def _live(self, run: Run) -> None:
-        """One run: execute, hand in the outcome, free the slot, hear the verdict."""
+        """One run: execute, hand in the outcome, free the slot. The verdict comes to `_on_settled`."""
         run.started_s = self._clock.monotonic()
         if self._telemetry.wants(JobStarted):
             job = run.job
             self._telemetry.emit(JobStarted(job.id, job.task or "", job.queue, job.attempt, self.id))
-        slot_taken = True
+        handed_in = False
         try:
             settlement = await self._executor.execute(run)
-            if settlement is None or self.lost.is_set():
-                self._report_lost(run)
-                return
-            verdict = await self._settler.hand_in(settlement)
-            self._slots.give_back()
-            slot_taken = False
-            self._report(run, settlement, await self._settler.verdict_of(settlement, verdict))
+            if settlement is not None and not self.lost.is_set():
+                await self._settler.hand_in(settlement)
+                handed_in = True
         finally:
-            self._runs.pop(run.job.token, None)
-            if slot_taken:
-                self._slots.give_back()
+            self._slots.give_back()
+            if not handed_in:
+                self._forget(run.job.token, lost=True)
 
-    def _report(self, run: Run, settlement: Settlement, verdict: Verdict) -> None:
-        if verdict is Verdict.LOST:
-            self._report_lost(run)
-            return
+    def _on_settled(self, settled: Settled) -> None:
+        settlement, verdict = settled
+        run = self._forget(settlement.token, lost=verdict is Verdict.LOST)
+        if run is not None and verdict is not Verdict.LOST:
+            self._report(run, settlement)
+
+    def _forget(self, token: int, *, lost: bool) -> Run | None:
+        run = self._runs.pop(token, None)
+        if run is not None and lost:
+            self._telemetry.emit(JobLost(run.job.id, run.job.task or "", run.job.token))
+        return run
+
+    def _report(self, run: Run, settlement: Settlement) -> None:
         job, emit, wants = run.job, self._telemetry.emit, self._telemetry.wants
         task = job.task or ""
         match settlement:
@@ -184,9 +211,6 @@ class Session:
         if wants(JobSettled):
             outcome = type(settlement).__name__.lower()
             emit(JobSettled(job.id, task, job.queue, job.attempt, outcome, self._clock.monotonic() - run.started_s))
-
-    def _report_lost(self, run: Run) -> None:
-        self._telemetry.emit(JobLost(run.job.id, run.job.task or "", run.job.token))
 
     async def _drain(self, seconds: float) -> None:
         running = [run.task for run in self._runs.values() if run.task is not None]
@@ -206,11 +230,14 @@ class Session:
             self.lost.set()
             self._telemetry.emit(WorkerLeaseLost(self.id))
 
+    def _on_crash(self, service: Service, error: BaseException) -> None:
+        self._telemetry.emit(ServiceCrashed(service.name, f"{type(error).__name__}: {error}"))
+        self.lost.set()  # this identity is given up, its jobs are handed back, and a new one takes over
+
     def _find_lost_claims(self, held: list[HeldJob]) -> None:
         """Leases that the store has under our name and nobody here knows: a claim whose answer was lost."""
         if self._fetcher.claiming or self._fetcher.stopping.is_set():
             return
         for job_id, token in held:
             if token not in self._runs:
-                settlement = HandBack(job_id, token, "the answer to the claim was lost", Cause.CLAIM_LOST)
-                asyncio.get_running_loop().create_task(self._settler.settle(settlement))
+                self._settler.submit(HandBack(job_id, token, "the answer to the claim was lost", Cause.CLAIM_LOST))

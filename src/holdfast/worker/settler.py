@@ -1,22 +1,33 @@
-"""Writes the outcomes of runs: batched, fenced, repeated while the lease lasts; its buffer is bounded."""
+"""Writes the outcomes of runs: batched, fenced, repeated while the lease lasts; its buffer is bounded.
+
+Like `runtime.Batcher` it flushes on the next tick and gathers while a flush is in flight. Unlike it, nobody waits
+for the verdict, so there is no future per item: the verdict is told to one callback.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
-from holdfast.core.errors import LeaseLost, StoreDataError, StoreUnavailable
+from holdfast.core.errors import NotOpen, StoreDataError, StoreUnavailable
 from holdfast.core.job import WorkerId
 from holdfast.core.outcome import describe
 from holdfast.core.settlement import Bury, Settlement, Verdict
 from holdfast.runtime.backoff import Backoff, retry_transient
-from holdfast.runtime.batcher import Batcher
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import LeaseStore
 from holdfast.stores.health import StoreHealth
 
 MAX_BATCH = 500
+
+
+class Settled(NamedTuple):
+    """What became of one settlement."""
+
+    settlement: Settlement
+    verdict: Verdict
 
 
 class Settler:
@@ -28,61 +39,80 @@ class Settler:
         worker: WorkerId,
         *,
         buffer: int,
+        on_settled: Callable[[Settled], None],
         lease_lost: Callable[[], bool],
         clock: Clock,
         health: StoreHealth,
     ) -> None:
         self._store = store
         self._worker = worker
+        self._bound = buffer
+        self._on_settled = on_settled
         self._lease_lost = lease_lost
         self._clock = clock
         self._health = health
-        self._batcher: Batcher[Settlement, Verdict] = Batcher(
-            self._flush,
-            is_data_error=lambda error: isinstance(error, StoreDataError),
-            max_batch=MAX_BATCH,
-            max_pending=buffer,
-        )
+        self._buffer: list[Settlement] = []
+        self._in_flight = 0
+        self._flusher: asyncio.Task[None] | None = None
+        self._room = asyncio.Event()
 
-    async def hand_in(self, settlement: Settlement) -> asyncio.Future[Verdict]:
-        """Wait for room in the buffer; the future brings the store's verdict."""
-        await self._batcher.room()
-        return self._batcher.submit(settlement)
+    async def hand_in(self, settlement: Settlement) -> None:
+        """Put an outcome into the buffer, once there is room."""
+        while len(self._buffer) + self._in_flight >= self._bound:
+            self._room.clear()
+            await self._room.wait()
+        self.submit(settlement)
 
-    async def settle(self, settlement: Settlement) -> Verdict:
-        """Hand in and wait for the verdict."""
-        return await self.verdict_of(settlement, await self.hand_in(settlement))
-
-    async def verdict_of(self, settlement: Settlement, pending: asyncio.Future[Verdict]) -> Verdict:
-        """The verdict on what was handed in; what the store refuses to keep is buried with that as its reason."""
-        try:
-            return await pending
-        except StoreDataError as error:
-            burial = Bury(settlement.job_id, settlement.token, "unstorable", describe(error))
-            return await self.verdict_of(burial, await self.hand_in(burial))
-        except LeaseLost:
-            return Verdict.LOST
+    def submit(self, settlement: Settlement) -> None:
+        """Put an outcome into the buffer, whether there is room or not."""
+        self._buffer.append(settlement)
+        if self._flusher is None:
+            self._flusher = asyncio.get_running_loop().create_task(self._flush_all(), name="settler")
 
     async def close(self) -> None:
-        """Write what is in the buffer; gives up when the lease is lost."""
-        await self._batcher.close()
+        """Write what is in the buffer; given up when the lease is lost."""
+        while self._flusher is not None:
+            await asyncio.wait({self._flusher})
 
-    async def _flush(self, settlements: list[Settlement]) -> list[Verdict]:
+    async def _flush_all(self) -> None:
+        try:
+            while self._buffer:
+                batch, self._buffer = self._buffer[:MAX_BATCH], self._buffer[MAX_BATCH:]
+                self._in_flight = len(batch)
+                for settled in await self._settle(batch):
+                    self._on_settled(settled)
+                self._in_flight = 0
+                self._room.set()
+        finally:
+            self._flusher = None
+
+    async def _settle(self, batch: list[Settlement]) -> list[Settled]:
+        """Write a batch; one that the store refuses to keep is found by halving, and buried for that reason."""
+        try:
+            verdicts = await self._write(batch)
+        except StoreDataError as error:
+            if len(batch) == 1:
+                refused = batch[0]
+                return await self._settle([Bury(refused.job_id, refused.token, "unstorable", describe(error))])
+            middle = len(batch) // 2
+            return await self._settle(batch[:middle]) + await self._settle(batch[middle:])
+        except (StoreUnavailable, NotOpen):  # the lease ran out before the store could be reached, or it is closed
+            verdicts = [Verdict.LOST] * len(batch)
+        return list(map(Settled, batch, verdicts))
+
+    async def _write(self, batch: list[Settlement]) -> list[Verdict]:
         def worth_repeating(error: BaseException) -> bool:
             if not isinstance(error, StoreUnavailable) or self._lease_lost():
                 return False
             self._health.failed(error)
             return True
 
-        try:
-            verdicts = await retry_transient(
-                lambda: self._store.settle_jobs(self._worker, settlements),
-                is_transient=worth_repeating,
-                give_up_after_s=math.inf,
-                backoff=Backoff(0.02, 1.0),
-                clock=self._clock,
-            )
-        except StoreUnavailable as error:
-            raise LeaseLost("the lease ran out before the store could be reached") from error
+        verdicts = await retry_transient(
+            lambda: self._store.settle_jobs(self._worker, batch),
+            is_transient=worth_repeating,
+            give_up_after_s=math.inf,
+            backoff=Backoff(0.02, 1.0),
+            clock=self._clock,
+        )
         self._health.worked()
         return verdicts

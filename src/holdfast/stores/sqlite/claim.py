@@ -40,9 +40,11 @@ def claim_jobs(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
         tx.left_ready(lane.queue, len(rows))
         token = tx.take_numbers("token", len(rows))
         for n, row in enumerate(rows):
-            if not _may_run(tx, lane, row):
+            (seq, tag, job_id, attempt, losses, crashes, task, payload, options, most, tenant, headers,
+             expires_at, limit_key, _) = row  # fmt: skip
+            ordinary = task is not None and expires_at is None and limit_key is None
+            if not ordinary and not _may_run(tx, lane, row):
                 continue
-            seq, tag, job_id, attempt, losses, crashes, task, payload, options, most, tenant, headers, *_ = row
             leases.append((job_id, token + n, worker.bytes, attempt + 1, *lane, tag, seq, losses, crashes, tx.now))
             jobs.append(
                 ClaimedJob(

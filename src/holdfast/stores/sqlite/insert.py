@@ -126,6 +126,10 @@ def _place(tx: Tx, jobs: Sequence[NewJob]) -> dict[object, State]:
     states: dict[object, State] = {}
     ready: list[NewJob] = []
     for job in jobs:
+        if job.delay_s is job.run_at is job.expires_in_s is job.expires_at is None and not job.waits_for:
+            ready.append(job)  # the ordinary job, without further looking
+            states[job.id] = State.READY
+            continue
         if (expires_at := _expires_at(tx, job)) is not None:
             tx.db.execute(SQL["expiry"], (expires_at, job.id.bytes))
         due_at = job.run_at if job.delay_s is None else tx.now + job.delay_s

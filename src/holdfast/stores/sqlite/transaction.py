@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
+from operator import itemgetter
 
 from holdfast.core.backpressure import Watermarks, gate
 from holdfast.stores.base import Hint
 from holdfast.stores.sqlite.statements import load
 
 SQL = load("transaction")
+
+#: (queue, priority, tag, seq, job_id, attempt, losses, crashes)
+ReadyRow = tuple[str, int, int, int, bytes, int, int, int]
+_queue_of = itemgetter(0)
 
 
 class Tx:
@@ -30,14 +35,12 @@ class Tx:
         last: int = self.db.execute(SQL["take_numbers"], (count, counter)).fetchone()[0]
         return last - count + 1
 
-    def enter_ready(self, rows: Iterable[tuple[str, int, int, int, bytes, int, int, int]]) -> None:
-        """Insert into `ready`: (queue, priority, tag, seq, job_id, attempt, losses, crashes)."""
-        stamped = [(*row, self.now) for row in rows]
-        if not stamped:
-            return
-        self.db.executemany(SQL["enter_ready"], stamped)
-        self._depth.update(row[0] for row in stamped)
-        self.hints |= Hint.READY
+    def enter_ready(self, rows: Sequence[ReadyRow]) -> None:
+        """Insert into `ready`."""
+        if rows:
+            self.db.executemany(SQL["enter_ready"], [(*row, self.now) for row in rows])
+            self._depth.update(map(_queue_of, rows))
+            self.hints |= Hint.READY
 
     def left_ready(self, queue: str, count: int) -> None:
         """Account for rows deleted from `ready`."""

@@ -19,7 +19,7 @@ def promote_jobs(tx: Tx, *, limit: int) -> Promotion:
     due = sorted(tx.db.execute(SQL["due"], (tx.now, limit)).fetchall())
     seq = tx.take_numbers("seq", len(due)) if due else 0
     lanes = [tx.db.execute(SQL["lane"], (row[1],)).fetchone() for row in due]
-    tx.enter_ready((*lane, 0, seq + n, *row[1:]) for n, (lane, row) in enumerate(zip(lanes, due, strict=True)))
+    tx.enter_ready([(*lane, 0, seq + n, *row[1:]) for n, (lane, row) in enumerate(zip(lanes, due, strict=True))])
     (next_due,) = tx.db.execute(SQL["next_due"]).fetchone()
     return Promotion(len(due), None if next_due is None else max(0.0, next_due - tx.now))
 

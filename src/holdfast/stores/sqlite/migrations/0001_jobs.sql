@@ -45,6 +45,7 @@ CREATE TABLE timer (
 ) WITHOUT ROWID;
 
 -- The lease: one worker, one token. Keeps the place in the queue, so that recovery does not queue at the tail.
+-- No index by worker: the table holds what runs now, and only heartbeats and reapers read it as a whole.
 CREATE TABLE active (
     job_id         BLOB PRIMARY KEY,
     token          INTEGER NOT NULL,
@@ -59,7 +60,6 @@ CREATE TABLE active (
     started_at     REAL NOT NULL,
     cancel_reason  TEXT
 ) WITHOUT ROWID;
-CREATE INDEX active_by_worker ON active (worker, started_at);
 CREATE INDEX active_cancelled ON active (worker) WHERE cancel_reason IS NOT NULL;
 
 -- Waits for other jobs: `remaining` of them have not arrived yet.

@@ -1,0 +1,33 @@
+"""The app that the measurements use; worker processes import it, too."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from holdfast import Holdfast
+
+hf = Holdfast(os.environ.get("BENCH_URL", ":memory:"), high_watermark=10_000_000, low_watermark=1_000)
+
+#: Monotonic times are comparable between processes on one machine.
+started: dict[int, float] = {}
+
+
+@hf.task
+async def noop(number: int) -> None:
+    """Does nothing."""
+
+
+@hf.task
+async def note_start(number: int, path: str | None = None) -> None:
+    """Says when it started: in memory, or in a file for another process."""
+    now = time.monotonic()
+    if path is None:
+        started[number] = now
+    else:
+        with open(path, "a") as file:  # noqa: PTH123  # the shortest way is the point here
+            file.write(f"{number} {now}\n")
+
+
+if __name__ == "__main__":
+    hf.run_worker()

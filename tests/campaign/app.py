@@ -1,0 +1,165 @@
+"""The app that producers, workers and operator share. Its tasks tell a recorder what they do; some of them fail."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.history import RunRecorder
+
+from holdfast import CurrentJob, Holdfast, PermanentError, RetryLater, RetryPolicy, current_job
+from holdfast.client.task import Task
+
+SOON = RetryPolicy(max_attempts=3, base=0.02, cap=0.2)
+QUEUES = ("campaign", "errands")
+
+
+class Campaign(NamedTuple):
+    """Where everything is."""
+
+    directory: Path
+
+    @property
+    def database(self) -> Path:
+        return self.directory / "holdfast.db"
+
+    @property
+    def client(self) -> Path:
+        return self.directory / "client"
+
+    @property
+    def runs(self) -> Path:
+        return self.directory / "runs"
+
+    @property
+    def logs(self) -> Path:
+        return self.directory / "logs"
+
+    def make(self) -> None:
+        for each in (self.client, self.runs, self.logs):
+            each.mkdir(parents=True, exist_ok=True)
+
+
+class App(NamedTuple):
+    hf: Holdfast
+    tasks: dict[str, Task[..., Any]]
+
+
+def make_app(place: Campaign, *, lease_s: float, recorder: RunRecorder | None = None) -> App:
+    """`recorder`: only workers have one, nobody else runs tasks."""
+    hf = Holdfast(
+        f"sqlite:///{place.database}",
+        lease_s=lease_s,
+        concurrency=20,
+        threads=8,
+        poll_s=0.2,
+        wait_s=1.0,
+        high_watermark=2_000,
+        low_watermark=500,
+    )
+    tasks = [_swift, _slow, _flaky, _doomed, _snoozing, _reporting, _threaded]
+    made = {make.__name__[1:]: make(hf, recorder) for make in tasks}
+    return App(hf, made)
+
+
+@contextlib.contextmanager
+def told(recorder: RunRecorder | None) -> Iterator[tuple[CurrentJob, Callable[[], None]]]:
+    """Records start and end of the current run; gives the job and the way to record an effect."""
+    assert recorder is not None, "only workers run tasks"
+    job = current_job()
+    run = {"token": job.token, "attempt": job.attempt, "worker": job.worker}
+    recorder.start(job.id, **run)
+    try:
+        yield job, lambda: recorder.effect(job.id, **run)
+    except BaseException as error:
+        recorder.end(job.id, **run, outcome=type(error).__name__)
+        raise
+    recorder.end(job.id, **run)
+
+
+def _swift(hf: Holdfast, recorder: RunRecorder | None) -> Task[..., Any]:
+    @hf.task(name="swift", queue=QUEUES[0])
+    async def swift(n: int) -> int:
+        with told(recorder) as (_, effect):
+            effect()
+            return n
+
+    return swift
+
+
+def _slow(hf: Holdfast, recorder: RunRecorder | None) -> Task[..., Any]:
+    @hf.task(name="slow", queue=QUEUES[0], retry=SOON)
+    async def slow(n: int) -> int:
+        with told(recorder) as (_, effect):
+            await asyncio.sleep(n % 20 * 0.01)
+            effect()
+            await asyncio.sleep(n % 7 * 0.01)
+            return n
+
+    return slow
+
+
+def _flaky(hf: Holdfast, recorder: RunRecorder | None) -> Task[..., Any]:
+    @hf.task(name="flaky", queue=QUEUES[0], retry=SOON)
+    async def flaky(n: int) -> int:
+        with told(recorder) as (job, effect):
+            effect()
+            if job.attempt <= n % 3:
+                raise ValueError(f"attempt {job.attempt} fails")
+            return n
+
+    return flaky
+
+
+def _doomed(hf: Holdfast, recorder: RunRecorder | None) -> Task[..., Any]:
+    @hf.task(name="doomed", queue=QUEUES[1], retry=SOON)
+    async def doomed(n: int) -> int:
+        with told(recorder) as (job, effect):
+            if job.token % 4:  # a replay has another token, so it may get through
+                raise PermanentError("not under this token") if n % 2 else ValueError("not this time")
+            effect()
+            return n
+
+    return doomed
+
+
+def _snoozing(hf: Holdfast, recorder: RunRecorder | None) -> Task[..., Any]:
+    @hf.task(name="snoozing", queue=QUEUES[1])
+    async def snoozing(n: int) -> int:
+        with told(recorder) as (job, effect):
+            if job.token % 2:
+                raise RetryLater(after=n % 5 * 0.02)
+            effect()
+            return n
+
+    return snoozing
+
+
+def _reporting(hf: Holdfast, recorder: RunRecorder | None) -> Task[..., Any]:
+    @hf.task(name="reporting", queue=QUEUES[1])
+    async def reporting(n: int) -> int:
+        with told(recorder) as (job, effect):
+            for step in range(3):
+                await job.progress(step, 3, "counting")
+                await asyncio.sleep(0.01)
+            effect()
+            return n
+
+    return reporting
+
+
+def _threaded(hf: Holdfast, recorder: RunRecorder | None) -> Task[..., Any]:
+    @hf.task(name="threaded", queue=QUEUES[0])
+    def threaded(n: int) -> int:
+        with told(recorder) as (job, effect):
+            time.sleep(n % 10 * 0.01)
+            effect()
+            if not n % 5:
+                job.progress_from_thread(1, 1, "done")
+            return n
+
+    return threaded
