@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from tests.history import RunRecorder
 
-from holdfast import CurrentJob, Holdfast, PermanentError, RetryLater, RetryPolicy, current_job
+from holdfast import Holdfast, PermanentError, RetryLater, RetryPolicy, current_job
 from holdfast.client.task import Task
+from holdfast.worker.context import CurrentJob
 
 SOON = RetryPolicy(max_attempts=3, base=0.02, cap=0.2)
 QUEUES = ("campaign", "errands")

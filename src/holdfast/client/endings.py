@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 
-from holdfast.core.errors import JobNotFound, StoreUnavailable
+from holdfast.core.errors import JobNotFound, NotOpen, StoreUnavailable
 from holdfast.core.job import JobId
 from holdfast.runtime.service import Service
 from holdfast.stores.base import Ended, Hint, Store
@@ -24,7 +25,9 @@ class Endings(Service):
         self._waiting: defaultdict[JobId, list[asyncio.Future[Ended]]] = defaultdict(list)
 
     async def wait(self, job_id: JobId, *, timeout: float | None) -> Ended:
-        """The job's ending; TimeoutError, JobNotFound."""
+        """The job's ending; TimeoutError, JobNotFound, NotOpen once the app is closed."""
+        if self.stopping.is_set():
+            raise self.failure or NotOpen(f"the app is not open: job {job_id} can be awaited inside `async with hf:`")
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._waiting[job_id].append(future)
         self.wake()
@@ -48,11 +51,19 @@ class Endings(Service):
                 began = loop.time()
                 await self._look()
                 await asyncio.sleep(min(0.1, (loop.time() - began) * _REST_FACTOR))
+        except Exception as error:
+            self._give_up(lambda job_id: error)
+            raise
         finally:
             leave()
-            for waiters in self._waiting.values():
-                for future in waiters:
-                    future.cancel()
+            self._give_up(lambda job_id: NotOpen(f"the app was closed while job {job_id} was awaited"))
+
+    def _give_up(self, why: Callable[[JobId], Exception]) -> None:
+        """Nobody asks the store any more: whoever still waits hears why."""
+        for job_id, waiters in self._waiting.items():
+            for future in waiters:
+                if not future.done():
+                    future.set_exception(why(job_id))
 
     def _on_hint(self, hint: Hint) -> None:
         if hint & Hint.ENDED and self._waiting:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from holdfast.core.errors import JobCancelled, JobFailed
 from holdfast.core.job import JobId, JobInfo
+from holdfast.core.options import Seconds, seconds
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer
 
@@ -33,13 +34,14 @@ class JobHandle(Generic[R]):
         """All that is known of the job now; JobNotFound once it has been pruned."""
         return await self._client.jobs.get(self.id)
 
-    async def result(self, timeout: float | None = None) -> R:
+    async def result(self, timeout: Seconds | None = None) -> R:
         """Wait for the job to end and return its result.
 
-        Raises JobFailed (it is dead), JobCancelled, or TimeoutError after `timeout` seconds; the job itself is
-        not touched by any of these.
+        Raises JobFailed (it is dead), JobCancelled, or TimeoutError after `timeout` (seconds or timedelta); the job
+        itself is not touched by any of these.
         """
-        ended = await self._client.endings.wait(self.id, timeout=timeout)
+        timeout_s = None if timeout is None else seconds("timeout", timeout)
+        ended = await self._client.endings.wait(self.id, timeout=timeout_s)
         if ended.state is State.DEAD:
             raise JobFailed(self.id, error_type=ended.error_type or "", message=ended.error_message or "")
         if ended.state is State.CANCELLED:

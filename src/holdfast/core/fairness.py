@@ -79,9 +79,9 @@ class Quotas:
             account.hinted = True
 
     @property
-    def curious(self) -> bool:
-        """Whether a lane that was hinted at has not been asked: the last plan had fewer slots than such lanes."""
-        return any(account.hinted and account.empty for account in self._accounts.values())
+    def expectant(self) -> bool:
+        """Whether any lane is believed, or hinted, to have work: then it is worth asking again at once."""
+        return any(account.hinted or not account.empty for account in self._accounts.values())
 
     def plan(self, capacity: int, now_s: float) -> dict[Lane, int]:
         """How many jobs to ask of which lane, at most `capacity` in all; `now_s` is a monotonic clock."""

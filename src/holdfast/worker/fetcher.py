@@ -117,8 +117,8 @@ class Fetcher(Service):
             for lane, count in (await self._claim(spare)).items():
                 got[lane] = got.get(lane, 0) + count
         self._idle = sum(got.values()) < sum(plan.values())
-        # A hint that was put off, or that meant more lanes than this round had slots for, is followed at once.
-        return not self._idle or self._hinted or self._quotas.curious
+        # With fewer slots than lanes a round does not reach all of them; a hint may also have been put off.
+        return self._hinted or self._quotas.expectant
 
     async def _claim(self, plan: Mapping[Lane, int]) -> dict[Lane, int]:
         """Claim and start; returns how many rows each lane gave."""

@@ -130,6 +130,7 @@ def _place(tx: Tx, jobs: Sequence[NewJob]) -> dict[object, State]:
             ready.append(job)  # the ordinary job, without further looking
             states[job.id] = State.READY
             continue
+        tx.left_ready(job.queue, 0)  # a queue is known from its first job on, ready or not
         if (expires_at := _expires_at(tx, job)) is not None:
             tx.db.execute(SQL["expiry"], (expires_at, job.id.bytes))
         due_at = job.run_at if job.delay_s is None else tx.now + job.delay_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple, assert_never
 
@@ -72,8 +73,12 @@ def _succeed_all(tx: Tx, worker: WorkerId, settlements: Sequence[Settlement]) ->
         if isinstance(settlement, Succeed)
     ]
     tx.db.execute("SAVEPOINT successes")
-    applied = tx.db.executemany(SQL["succeed"], rows).rowcount
-    if applied != len(rows) or applied != tx.db.executemany(SQL["leave_active"], [row[2:] for row in rows]).rowcount:
+    try:
+        applied = tx.db.executemany(SQL["succeed"], rows).rowcount
+        removed = tx.db.executemany(SQL["leave_active"], [row[2:] for row in rows]).rowcount
+    except sqlite3.IntegrityError:  # the same run twice in one batch
+        applied = removed = -1
+    if applied != len(rows) or removed != applied:
         tx.db.execute("ROLLBACK TO successes")
         tx.db.execute("RELEASE successes")
         return False

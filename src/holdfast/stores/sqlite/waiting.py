@@ -25,14 +25,9 @@ def promote_jobs(tx: Tx, *, limit: int) -> Promotion:
 
 
 def expire_jobs(tx: Tx, *, limit: int) -> int:
-    """Cancel what was not started by its deadline; a running job has kept it."""
-    count = 0
-    for (job_id,) in tx.db.execute(SQL["overdue"], (tx.now, limit)).fetchall():
-        if tx.db.execute(SQL["is_active"], (job_id,)).fetchone():
-            tx.db.execute(SQL["drop_expiry"], (job_id,))
-        elif _end_waiting(tx, job_id, reason="expired"):
-            count += 1
-    return count
+    """Cancel what was not started by its deadline; a run that has started may end."""
+    overdue = tx.db.execute(SQL["overdue"], (tx.now, limit)).fetchall()
+    return sum(_end_waiting(tx, job_id, reason="expired") for (job_id,) in overdue)
 
 
 def cancel_jobs(tx: Tx, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:

@@ -7,7 +7,8 @@ DELETE FROM dead WHERE job_id = ? RETURNING token
 UPDATE attempt SET cause = 'replay' WHERE job_id = ? AND token = ?
 
 -- name: body
-SELECT queue, priority FROM job WHERE id = ?
+-- A person's word counts for more than the old deadline.
+UPDATE job SET expires_at = NULL WHERE id = ? RETURNING queue, priority
 
 -- name: edit
 UPDATE job SET payload = :payload WHERE id = :id AND EXISTS (SELECT 1 FROM dead WHERE job_id = :id)

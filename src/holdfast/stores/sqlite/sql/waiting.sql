@@ -11,10 +11,9 @@ SELECT min(due_at) FROM timer
 SELECT queue, priority FROM job WHERE id = ?
 
 -- name: overdue
-SELECT job_id FROM expiry WHERE expires_at <= ? ORDER BY expires_at LIMIT ?
-
--- name: drop_expiry
-DELETE FROM expiry WHERE job_id = ?
+-- A run that has started may end; the deadline comes back into force if its job has to wait again.
+SELECT job_id FROM expiry e WHERE expires_at <= ? AND NOT EXISTS (SELECT 1 FROM active a WHERE a.job_id = e.job_id)
+ORDER BY expires_at LIMIT ?
 
 -- name: leave_ready
 DELETE FROM ready WHERE job_id = ? RETURNING attempt, queue
@@ -30,9 +29,6 @@ DELETE FROM blocked WHERE job_id = ? RETURNING 0
 
 -- name: flag_active
 UPDATE active SET cancel_reason = coalesce(cancel_reason, ?) WHERE job_id = ?
-
--- name: is_active
-SELECT 1 FROM active WHERE job_id = ?
 
 -- name: exists
 SELECT 1 FROM job WHERE id = ?

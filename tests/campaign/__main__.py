@@ -1,0 +1,45 @@
+"""`python -m tests.campaign`: the long form, with a line every second and the judgement at the end."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import secrets
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.campaign.campaign import Plan, run_campaign
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2_000, help="how many jobs at least")
+    parser.add_argument("--seconds", type=float, help="how long to strike at least; as the jobs need by default")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of the nemesis")
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--producers", type=int, default=2)
+    parser.add_argument("--lease", type=float, default=1.5, help="seconds")
+    parser.add_argument("--keep", action="store_true", help="keep the files of a sound campaign, too")
+    given = parser.parse_args()
+    plan = Plan(
+        seed=given.seed,
+        jobs=given.jobs,
+        seconds=given.seconds or max(15.0, given.jobs / 200),
+        workers=given.workers,
+        producers=given.producers,
+        lease_s=given.lease,
+    )
+    directory = Path(tempfile.mkdtemp(prefix="holdfast-campaign-"))
+    print(f"{plan}\nfiles in {directory}", flush=True)
+    outcome = asyncio.run(run_campaign(plan, directory, say=lambda line: print(line, flush=True)))
+    print(outcome)
+    print("SOUND" if outcome.sound else f"BROKEN: repeat it with --seed {plan.seed}; files in {directory}")
+    if outcome.sound and not given.keep:
+        shutil.rmtree(directory)
+    return 0 if outcome.sound else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

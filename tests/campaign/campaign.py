@@ -1,0 +1,162 @@
+"""One campaign from begin to judgement: set up, produce under fire, come to rest, judge. Prints nothing itself."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGTERM
+
+from tests.campaign.app import Campaign, make_app
+from tests.campaign.child import until
+from tests.campaign.crew import PRODUCER, WORKER, Crew
+from tests.campaign.nemesis import Nemesis
+from tests.campaign.record import Glance
+from tests.history import ClientRecorder, Report, check, install_audit, load_client, load_runs, read_sqlite
+
+LOOK_EVERY_S = 0.02
+SAY_EVERY_S = 1.0
+_COMPLAINTS = ("Traceback", "was never retrieved", "was never awaited", "crashed")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a campaign is to be."""
+
+    seed: int
+    jobs: int = 2_000
+    seconds: float = 15.0
+    workers: int = 3
+    producers: int = 2
+    lease_s: float = 1.5
+    quiet_within_s: float = 120.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of it."""
+
+    plan: Plan
+    directory: Path
+    report: Report
+    strikes: Counter[str]
+    deaths: Counter[str]
+    seconds: float
+    incidents: list[str] = field(default_factory=list)
+    """What no history shows: a process that crashed or hung, complaints in the logs, a damaged file."""
+
+    @property
+    def sound(self) -> bool:
+        return self.report.sound and not self.incidents
+
+    @property
+    def kills(self) -> int:
+        return self.deaths["killed"] + self.deaths["killed at a failpoint"]
+
+    @property
+    def stops_past_lease(self) -> int:
+        return self.strikes["stop a worker past its lease"]
+
+    def __str__(self) -> str:
+        lines = [
+            f"seed {self.plan.seed}, {self.seconds:.0f} s, files in {self.directory}",
+            "strikes: " + ", ".join(f"{count} × {name}" for name, count in sorted(self.strikes.items())),
+            "processes: " + ", ".join(f"{count} {how}" for how, count in sorted(self.deaths.items())),
+            str(self.report),
+        ]
+        return "\n".join([*lines, *(f"incident: {incident}" for incident in self.incidents)])
+
+
+async def run_campaign(plan: Plan, directory: Path, *, say: Callable[[str], None]) -> Outcome:
+    """Run a campaign in an empty directory; every process that it starts has ended when it returns."""
+    place = Campaign(directory)
+    place.make()
+    rng = random.Random(plan.seed)
+    began = time.monotonic()
+    operator = make_app(place, lease_s=plan.lease_s).hf
+    client = ClientRecorder(place.client)
+    crew = Crew(place, rng, lease_s=plan.lease_s, rate=plan.jobs / plan.seconds / plan.producers)
+    async with operator:
+        install_audit(place.database)
+        glance = Glance(place.database)
+        nemesis = Nemesis(crew, glance, operator, client, rng, lease_s=plan.lease_s)
+        try:
+            await _fight(plan, crew, nemesis, glance, say)
+            await _come_to_rest(plan, crew, glance, say)
+        finally:
+            crew.end()
+    client.close()
+    return _judge(plan, place, crew, nemesis, time.monotonic() - began)
+
+
+async def _fight(plan: Plan, crew: Crew, nemesis: Nemesis, glance: Glance, say: Callable[[str], None]) -> None:
+    for module, count in ((WORKER, plan.workers), (PRODUCER, plan.producers)):
+        for _ in range(count):
+            crew.hire(module)
+    ends_at = time.monotonic() + plan.seconds
+    raging = asyncio.create_task(
+        nemesis.rage(
+            pause_s=min(0.5, plan.seconds / 25),
+            enough=lambda: time.monotonic() > ends_at and glance.counts()["job"] >= plan.jobs,
+        )
+    )
+    await _watch(crew, glance, nemesis, say, until_done=raging.done)
+    await raging
+
+
+async def _come_to_rest(plan: Plan, crew: Crew, glance: Glance, say: Callable[[str], None]) -> None:
+    """No more jobs, no more strikes: the living must bring all that there is to an end."""
+    crew.armed = False
+    for producer in crew.of(PRODUCER):
+        producer.expected_end = True
+        producer.signal(SIGTERM)
+        await producer.ended(within_s=30)
+    crew.dismiss(PRODUCER, lambda child: None)
+    deadline = time.monotonic() + plan.quiet_within_s
+    await _watch(crew, glance, None, say, until_done=lambda: not glance.live(), deadline=deadline)
+    for worker in crew.of(WORKER):
+        worker.expected_end = True
+        worker.signal(SIGTERM)
+    for worker in crew.of(WORKER):
+        await worker.ended(within_s=30)
+    crew.dismiss(WORKER, lambda child: None)
+
+
+async def _watch(
+    crew: Crew,
+    glance: Glance,
+    nemesis: Nemesis | None,
+    say: Callable[[str], None],
+    *,
+    until_done: Callable[[], bool],
+    deadline: float = float("inf"),
+) -> None:
+    began = said = time.monotonic()
+    while not until_done():
+        crew.look()
+        now = time.monotonic()
+        if now > deadline:
+            raise AssertionError(f"the store has not come to rest: {glance.counts()}")
+        if now - said >= SAY_EVERY_S:
+            said = now
+            counts = ", ".join(f"{count} {table}" for table, count in glance.counts().items() if count)
+            doing = "coming to rest" if nemesis is None else f"{nemesis.strikes.total()} strikes"
+            say(f"{now - began:6.1f} s  {doing}; {counts}; {sum(crew.deaths.values())} processes replaced")
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+def _judge(plan: Plan, place: Campaign, crew: Crew, nemesis: Nemesis, seconds: float) -> Outcome:
+    report = check(load_client(place.client), load_runs(place.runs), read_sqlite(place.database))
+    incidents = list(crew.incidents)
+    integrity = Glance(place.database).integrity()
+    if integrity != "ok":
+        incidents.append(f"integrity_check: {integrity}")
+    for log in sorted(place.logs.iterdir()):
+        lines = log.read_text("utf-8", "replace").splitlines()
+        if found := next((line for line in lines if any(word in line for word in _COMPLAINTS)), None):
+            incidents.append(f"{log}: {found}")
+    return Outcome(plan, place.directory, report, nemesis.strikes, crew.deaths, seconds, incidents)

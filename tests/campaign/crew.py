@@ -1,0 +1,96 @@
+"""The processes of the campaign: started, watched, and replaced as soon as they are gone."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from signal import SIGKILL
+from typing import Any
+
+from tests.campaign.app import Campaign
+from tests.campaign.child import Child, end_all, tail_of
+
+WORKER, PRODUCER = "tests.campaign.worker", "tests.campaign.producer"
+
+#: What a process may be born with: answers that get lost, and deaths at the moments that matter.
+FAILPOINTS = {
+    WORKER: (
+        "claim_jobs.committed=fail@2",
+        "settle_jobs.committed=fail@3",
+        "renew_worker.begin=fail@2;renew_worker.committed=fail@4",
+        "settle_jobs.inside=kill9@9",
+        "settle_jobs.committed=kill9@9",
+        "claim_jobs.inside=kill9@7",
+        "claim_jobs.committed=kill9@7",
+        "reap_workers.inside=kill9@9",
+        "promote_jobs.inside=kill9@9",
+        "C4=kill9@40",
+        "R2=kill9@40",
+    ),
+    PRODUCER: (
+        "insert_jobs.begin=fail@3",
+        "insert_jobs.committed=fail@3",
+        "insert_jobs.inside=kill9@20",
+        "insert_jobs.committed=kill9@20",
+    ),
+}
+
+
+class Crew:
+    """Its places are filled all the time: whoever is gone is replaced by the next look."""
+
+    def __init__(self, place: Campaign, rng: random.Random, *, lease_s: float, rate: float) -> None:
+        self._place = place
+        self._rng = rng
+        self._lease_s = lease_s
+        self._rate = rate
+        self._number = 0
+        self.members: list[Child] = []
+        self.deaths: Counter[str] = Counter()
+        self.incidents: list[str] = []
+        self.armed = True
+        """Whether newcomers may carry failpoints."""
+
+    def of(self, module: str) -> list[Child]:
+        return [child for child in self.members if child.module == module and child.alive]
+
+    def hire(self, module: str) -> Child:
+        self._number += 1
+        failpoints = ""
+        if self.armed and self._rng.random() < 0.5:
+            failpoints = self._rng.choice(FAILPOINTS[module])
+        role = module.rpartition(".")[2]
+        log = self._place.logs / f"{self._number:04}-{role}.log"
+        settings: tuple[Any, ...] = (self._lease_s,)
+        if module == PRODUCER:
+            settings = (self._rng.random(), self._rate)
+        child = Child(module, self._place.directory, *settings, log=log, failpoints=failpoints)
+        self.members.append(child)
+        return child
+
+    def look(self) -> None:
+        """Bury the dead, and hire a replacement for each."""
+        for child in [child for child in self.members if not child.alive]:
+            self._bury(child)
+            self.hire(child.module)
+
+    def dismiss(self, module: str, collect: Callable[[Child], None]) -> None:
+        """These are not replaced any more."""
+        for child in [child for child in self.members if child.module == module]:
+            collect(child)
+            self._bury(child)
+
+    def _bury(self, child: Child) -> None:
+        self.members.remove(child)
+        if child.code == -SIGKILL:
+            self.deaths["killed" if child.expected_end else "killed at a failpoint"] += 1
+        elif child.code == 0 and child.expected_end:
+            self.deaths["drained"] += 1
+        else:
+            self.incidents.append(f"{child} ended by itself with {child.code}:\n{tail_of(child.log)}")
+        if child.code == -SIGKILL and not child.expected_end and "kill9" not in child.failpoints:
+            self.incidents.append(f"{child} was killed, and not by us")
+
+    def end(self) -> None:
+        end_all(self.members)
