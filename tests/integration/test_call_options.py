@@ -138,7 +138,7 @@ async def test_a_job_carries_tenant_tags_and_metadata() -> None:
         job = current_job()
         return [job.tenant, job.queue, job.task, str(job.id), str(job.attempt)]
 
-    async with hf, hf.worker():
+    async with hf, hf.worker(queues=["mail"]):
         labelled = who.options(tenant="acme", tags=["a", "b", "a"], metadata={"order": 17, "vip": True}, queue="mail")
         job = await labelled.enqueue()
         assert await job.result(timeout=PATIENCE_S) == ["acme", "mail", who.name, str(job.id), "1"]

@@ -208,7 +208,7 @@ async def test_many_waiters_each_get_their_own_result() -> None:
 
 @scene
 async def test_events_tell_every_visible_change_until_the_end() -> None:
-    hf = Holdfast(":memory:")
+    hf = Holdfast(":memory:", poll_s=0.02)
     go_on = asyncio.Event()
 
     @hf.task

@@ -75,12 +75,14 @@ class Task(Generic[P, R]):
         soft_timeout: Seconds | Unset | None = UNSET,
         retry: RetryPolicy | Unset = UNSET,
         wait: Seconds | Unset = UNSET,
+        connection: object = None,
     ) -> Task[P, R]:
         """The same task with options for its next calls; those given before stay unless given again.
 
         delay: seconds or timedelta from now. run_at: an aware datetime. expires: not started by then →
         cancelled. priority: 0–9 or a name. key: idempotency key, good for key_window. wait: how long to wait
-        on a full queue. timeout, soft_timeout, retry: for this call instead of the task's.
+        on a full queue. timeout, soft_timeout, retry: for this call instead of the task's. connection: needs
+        PostgreSQL.
         """
         fields = call_options(
             delay=delay,
@@ -97,6 +99,7 @@ class Task(Generic[P, R]):
             soft_timeout=soft_timeout,
             retry=retry,
             wait=wait,
+            connection=connection,
         )
         changed = replace(self._options, **fields)
         return type(self)(self.name, self._client, signature=self.signature, options=changed)

@@ -100,9 +100,15 @@ def call_options(
     soft_timeout: Seconds | Unset | None = UNSET,
     retry: RetryPolicy | Unset = UNSET,
     wait: Seconds | Unset = UNSET,
+    connection: object = None,
 ) -> dict[str, Any]:
     """The fields of `CallOptions` that were given, checked; what was not given is left out."""
     fields: dict[str, Any] = {}
+    if connection is not None:
+        raise InvalidOptions(
+            "connection=: to enqueue inside your own transaction needs the PostgreSQL store; on SQLite enqueue after "
+            "your commit, with an idempotency key if you have to repeat it"
+        )
     if not isinstance(delay, Unset):
         fields["delay_s"] = None if delay is None else seconds("delay", delay)
     if not isinstance(run_at, Unset):

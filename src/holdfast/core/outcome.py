@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback as tb
 from dataclasses import dataclass
+from types import TracebackType
 
 from holdfast.core.job import ErrorInfo
 
@@ -73,10 +74,18 @@ def describe(exception: BaseException) -> ErrorInfo:
     except Exception as broken:
         message = f"<str() of this error raised {type(broken).__name__}>"
     try:
-        trace = "".join(tb.format_exception(exception))
+        trace = "".join(tb.format_exception(kind, exception, _users_part(exception.__traceback__)))
     except Exception as broken:
         trace = f"<the traceback could not be formatted: {type(broken).__name__}>"
     return ErrorInfo(name, storable(message, _MESSAGE_LIMIT), storable(trace, _TRACEBACK_LIMIT, keep_end=True))
+
+
+def _users_part(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the user's code on: the frames through which we came to it tell nobody anything."""
+    ours = trace
+    while ours is not None and str(ours.tb_frame.f_globals.get("__name__")).startswith("holdfast."):
+        ours = ours.tb_next
+    return trace if ours is None else ours
 
 
 def storable(text: str, limit: int, *, keep_end: bool = False) -> str:

@@ -170,7 +170,9 @@ class Hint(Flag):
     OPENED = auto()
     """A queue accepts again."""
     SETTINGS = auto()
-    ANYTHING = READY | TIMER | ENDED | CANCEL | OPENED | SETTINGS
+    RUNNING = auto()
+    """A job was claimed, or its run reported progress."""
+    ANYTHING = READY | TIMER | ENDED | CANCEL | OPENED | SETTINGS | RUNNING
 
 
 # ---------------------------------------------------------------- protocols

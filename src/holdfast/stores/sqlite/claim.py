@@ -11,7 +11,7 @@ from holdfast.core.fairness import Lane
 from holdfast.core.job import ClaimedJob, ErrorInfo, WorkerId
 from holdfast.core.loss import alone
 from holdfast.core.state import State
-from holdfast.stores.base import Claim
+from holdfast.stores.base import Claim, Hint
 from holdfast.stores.sqlite.end import Ending, end_jobs, take_slot
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
@@ -54,6 +54,7 @@ def claim_jobs(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
             )  # fmt: skip
     if leases:
         tx.db.executemany(SQL["lease"], leases)
+        tx.hints |= Hint.RUNNING
     return Claim(jobs, scanned)
 
 

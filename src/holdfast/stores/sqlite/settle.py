@@ -201,4 +201,5 @@ def record_progress(
     """Fenced like every write of a run."""
     fence = {"job": job_id.bytes, "token": token, "worker": worker.bytes}
     report = {"done": done, "total": total, "stage": stage, "now": tx.now}
+    tx.hints |= Hint.RUNNING
     return tx.db.execute(SQL["progress"], fence | report).rowcount == 1

@@ -1,0 +1,308 @@
+"""The safeguards: which promise each keeps, how it is taken out, and which tests must then go red."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+STORE = "src/holdfast/stores/sqlite/"
+CONTRACT = "tests/contract/test_sqlite.py"
+
+
+class Ablation(NamedTuple):
+    """One safeguard, removed by replacing `old` with `new` in `file`."""
+
+    promise: str
+    safeguard: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    """Arguments for pytest: paths, and `-k` expressions."""
+
+
+def _contract(topic: str) -> tuple[str, ...]:
+    return (CONTRACT, "-k", f"memory and ({topic})")
+
+
+ABLATIONS = (
+    Ablation(
+        "P1",
+        "the log is flushed to the disk at every commit",
+        STORE + "opening.py",
+        "PRAGMA synchronous = FULL",
+        "PRAGMA synchronous = OFF",
+        ("tests/unit/stores",),
+    ),
+    Ablation(
+        "P1",
+        "answers go out after the commit",
+        STORE + "writer.py",
+        """                db.execute("COMMIT")
+                for""",
+        """                db.execute("ROLLBACK")
+                for""",
+        _contract("insert"),
+    ),
+    Ablation(
+        "P1",
+        "an insert without an answer is repeated with the same ids",
+        "src/holdfast/client/enqueuer.py",
+        "return unknown or self._clock.monotonic() - asked < self._config.wait_s",
+        "return False",
+        ("tests/faults", "-k", "insert or E3 or rule_8"),
+    ),
+    Ablation(
+        "P2",
+        "one settlement per lease: the live row goes with the ending",
+        STORE + "settle.py",
+        """        removed = tx.db.executemany(SQL["leave_active"], [row[2:] for row in rows]).rowcount""",
+        """        removed = applied""",
+        _contract("settle or fencing"),
+    ),
+    Ablation(
+        "P2",
+        "an insert of the same id makes no second job",
+        STORE + "insert.py",
+        """            if not tx.db.execute(SQL["exists"], (job.id.bytes,)).fetchone():
+                tx.db.execute(SQL["body"], row)
+                fresh.append(job)""",
+        """            if not tx.db.execute(SQL["exists"], (job.id.bytes,)).fetchone():
+                tx.db.execute(SQL["body"], row)
+            fresh.append(job)""",
+        _contract("insert"),
+    ),
+    Ablation(
+        "P3",
+        "a lost run is recorded with its cause",
+        STORE + "workers.py",
+        """    record_attempt(tx, lease, cause, ErrorInfo("", why))
+    (losses""",
+        """    (losses""",
+        _contract("attempts or reap"),
+    ),
+    Ablation(
+        "P3",
+        "a retry is recorded with its error",
+        STORE + "settle.py",
+        "record_attempt(tx, lease, Cause.RETRY, error)",
+        "pass",
+        _contract("attempts or fencing"),
+    ),
+    Ablation(
+        "P3",
+        "a claim whose answer was lost is found and handed back",
+        "src/holdfast/worker/session.py",
+        "if token not in self._runs:",
+        "if False:",
+        ("tests/faults",),
+    ),
+    Ablation(
+        "P4",
+        "the key is kept with the job",
+        STORE + "insert.py",
+        """            tx.db.execute(SQL["take_key"], row)""",
+        """            del row""",
+        _contract("keys"),
+    ),
+    Ablation(
+        "P4",
+        "the same key with another request is a conflict",
+        STORE + "insert.py",
+        "if fingerprint != job.key.fingerprint:",
+        "if False:",
+        _contract("keys"),
+    ),
+    Ablation(
+        "P4",
+        "a key is scoped to its tenant",
+        STORE + "insert.py",
+        "scope = (job.tenant, job.key.key)",
+        'scope = ("", job.key.key)',
+        _contract("keys"),
+    ),
+    Ablation(
+        "P5",
+        "settlements are fenced by token",
+        STORE + "sql/settle_jobs.sql",
+        """-- name: lease
+DELETE FROM active WHERE job_id = ? AND token = ? AND worker = ?""",
+        """-- name: lease
+DELETE FROM active WHERE job_id = ?1 AND ?2 IS NOT NULL AND worker = ?3""",
+        _contract("fencing"),
+    ),
+    Ablation(
+        "P5",
+        "settlements are fenced by worker",
+        STORE + "sql/settle_jobs.sql",
+        """-- name: lease
+DELETE FROM active WHERE job_id = ? AND token = ? AND worker = ?""",
+        """-- name: lease
+DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
+        _contract("fencing"),
+    ),
+    Ablation(
+        "P5",
+        "progress is fenced",
+        STORE + "sql/settle_jobs.sql",
+        "WHERE job_id = :job AND token = :token AND worker = :worker",
+        "WHERE job_id = :job AND :token IS NOT NULL AND :worker IS NOT NULL",
+        _contract("fencing"),
+    ),
+    Ablation(
+        "P5",
+        "a claim needs a valid lease",
+        STORE + "sql/claim_jobs.sql",
+        "SELECT 1 FROM worker WHERE id = ? AND lease_until > ?",
+        "SELECT 1 WHERE ?1 IS NOT NULL AND ?2 IS NOT NULL",
+        _contract("claim"),
+    ),
+    Ablation(
+        "P5",
+        "a lease that ran out is not renewed",
+        STORE + "sql/workers.sql",
+        "UPDATE worker SET lease_until = ? WHERE id = ? AND lease_until > ?",
+        "UPDATE worker SET lease_until = ?1 WHERE id = ?2 AND ?3 IS NOT NULL",
+        _contract("leases"),
+    ),
+    Ablation(
+        "P5",
+        "reaping removes the worker before its leases move",
+        STORE + "sql/workers.sql",
+        "DELETE FROM worker WHERE id IN (SELECT id FROM worker WHERE lease_until <= ? LIMIT ?) RETURNING id",
+        "SELECT id FROM worker WHERE lease_until <= ? LIMIT ?",
+        _contract("leases or reap or claim"),
+    ),
+    Ablation(
+        "P5",
+        "a worker that lost its lease writes no outcome and starts over",
+        "src/holdfast/worker/heartbeat.py",
+        """            except LeaseLost:
+                return self._lose()""",
+        """            except LeaseLost:
+                continue""",
+        ("tests/faults", "tests/integration", "-k", "lease or identity or zombie"),
+    ),
+    Ablation(
+        "P8",
+        "a queue closes at its high watermark",
+        STORE + "insert.py",
+        "refused = _judge(tx, jobs, _shut_queues(tx, jobs) if admit else {})",
+        "refused = _judge(tx, jobs, {})",
+        _contract("watermarks"),
+    ),
+    Ablation(
+        "P8",
+        "it opens only at its low watermark",
+        "src/holdfast/core/backpressure.py",
+        "    return closed",
+        "    return False",
+        _contract("watermarks"),
+    ),
+    Ablation(
+        "P8",
+        "the outcomes that wait to be written are bounded",
+        "src/holdfast/worker/settler.py",
+        "while len(self._buffer) + self._in_flight >= self._bound:",
+        "while False:",
+        ("tests/unit/worker",),
+    ),
+    Ablation(
+        "P9",
+        "lanes share by weight, none is starved",
+        "src/holdfast/core/fairness.py",
+        "per_weight = (slots - sum(carried.values())) / sum(weights.values())",
+        "weights = {lane: float(10**lane.priority) for lane in lanes}\n"
+        "        per_weight = (slots - sum(carried.values())) / sum(weights.values())",
+        ("tests/unit/core/test_fairness.py",),
+    ),
+    Ablation(
+        "P9",
+        "a lane believed empty is asked once a second",
+        "src/holdfast/core/fairness.py",
+        "return self.hinted or now_s - self.asked_at_s >= PROBE_EVERY_S",
+        "return self.hinted",
+        ("tests/unit/core/test_fairness.py",),
+    ),
+    Ablation(
+        "rule 1",
+        "jobs without a worker row are reaped",
+        STORE + "workers.py",
+        """    lost += tx.db.execute(SQL["leases_without_worker"], (limit,)).fetchall()""",
+        "",
+        ("tests/faults", "tests/contract", "-k", "without_a_worker or orphan or rule_1"),
+    ),
+    Ablation(
+        "rule 4",
+        "an arrival at a join counts once",
+        STORE + "end.py",
+        """arrivals[join_id] += tx.db.execute(SQL["arrive"], (join_id, job_id)).rowcount""",
+        """arrivals[join_id] += 1""",
+        _contract("joins"),
+    ),
+    Ablation(
+        "rule 5",
+        "a cancelled job that would run again is cancelled instead",
+        STORE + "settle.py",
+        "if lease.cancel_reason is None:",
+        "if True:",
+        _contract("cancel"),
+    ),
+    Ablation(
+        "rule 9",
+        "a refused row is found by halving its batch",
+        "src/holdfast/runtime/batcher.py",
+        "is_guilt_among_them = len(items) > 1 and self._is_data_error(exc)",
+        "is_guilt_among_them = False",
+        ("tests/unit/runtime/test_batcher.py",),
+    ),
+    Ablation(
+        "rule 10",
+        "nothing is reaped while the clocks disagree",
+        "src/holdfast/upkeep/reaper.py",
+        """        if not trusted:
+            return rest_s""",
+        "",
+        ("tests/faults", "-k", "rule_10 or clock"),
+    ),
+    Ablation(
+        "rule 11",
+        "whatever stops a run frees its slot",
+        STORE + "settle.py",
+        """    free_slots(tx, [lease.job_id])
+    tx.enter_ready(""",
+        """    tx.enter_ready(""",
+        _contract("limits"),
+    ),
+    Ablation(
+        "rule 11",
+        "a slot is taken in the claim's transaction",
+        STORE + "claim.py",
+        "if limit_key is not None and not take_slot(tx, limit_key, job_id, limit_size):",
+        "if False:",
+        _contract("limits"),
+    ),
+    Ablation(
+        "order",
+        "a handed-back job gets its old place back",
+        STORE + "settle.py",
+        "(lease.queue, lease.priority, lease.tag, lease.seq, *_again(lease, lease.attempt - 1))",
+        '(lease.queue, lease.priority, lease.tag, tx.take_numbers("seq", 1), *_again(lease, lease.attempt - 1))',
+        _contract("order"),
+    ),
+    Ablation(
+        "limits",
+        "a soft limit reaches the children of a TaskGroup",
+        "src/holdfast/worker/soft_limit.py",
+        "class SoftTimeoutCancel(SoftTimeout, asyncio.CancelledError):",
+        "class SoftTimeoutCancel(SoftTimeout):",
+        ("tests/integration", "-k", "soft"),
+    ),
+    Ablation(
+        "poison",
+        "a job that keeps killing its process ends as poison",
+        "src/holdfast/core/loss.py",
+        "return after, after.crashes >= MAX_CRASHES",
+        "return after, False",
+        _contract("reap"),
+    ),
+)
