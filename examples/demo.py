@@ -178,11 +178,9 @@ async def mix(narrator: Narrator) -> None:
     never = await remind.options(delay=3600).enqueue("Cleo")
     narrator.say(f"remind …{str(never.id)[-4:]}", f"{await never.cancel('not needed')} while it waited")
 
-    await hf.queues.pause("mail")
-    for number in range(8):
-        await send_mail.options(priority="bulk").enqueue(number)
-    mails = [await send_mail.options(priority="critical").enqueue(number) for number in range(8)]
-    await hf.queues.resume("mail")
+    bulk = [send_mail.options(priority="bulk").request(number) for number in range(8)]
+    critical = [send_mail.options(priority="critical").request(number) for number in range(8)]
+    mails = await hf.enqueue_many(bulk + critical)
 
     async for info in slow.events():
         if info.progress is not None and info.state == "running":
@@ -194,7 +192,7 @@ async def mix(narrator: Narrator) -> None:
     for job in [*waiting, *mails]:
         await job.result(timeout=30)
     order = "".join("C" if priority == 9 else "b" for priority in narrator.mails)
-    narrator.say("send_mail (16 jobs)", f"8 bulk were enqueued before 8 Critical; started: {order}")
+    narrator.say("send_mail (16 jobs)", f"8 bulk enqueued before 8 Critical ones, started: {order}")
 
     try:
         await hopeless.result(timeout=10)

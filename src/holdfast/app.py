@@ -220,7 +220,7 @@ class Holdfast:
         asyncio.run(self._work(settings))
 
     async def _work(self, settings: dict[str, Any]) -> None:
-        async with self, stop_signals() as signals:
+        async with stop_signals() as signals, self:
             worker = self.worker(**settings)
             await worker.start()
             first = asyncio.create_task(signals.wait(1))

@@ -9,10 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from signal import SIGTERM
 
 from tests.campaign.app import Campaign, make_app
-from tests.campaign.child import until
 from tests.campaign.crew import PRODUCER, WORKER, Crew
 from tests.campaign.nemesis import Nemesis
 from tests.campaign.record import Glance
@@ -43,6 +41,8 @@ class Outcome:
     plan: Plan
     directory: Path
     report: Report
+    causes: Counter[str]
+    """Of all runs that are on record with one, also of those that never came to user code."""
     strikes: Counter[str]
     deaths: Counter[str]
     seconds: float
@@ -67,6 +67,7 @@ class Outcome:
             "strikes: " + ", ".join(f"{count} × {name}" for name, count in sorted(self.strikes.items())),
             "processes: " + ", ".join(f"{count} {how}" for how, count in sorted(self.deaths.items())),
             str(self.report),
+            "causes on record: " + ", ".join(f"{count} {cause}" for cause, count in sorted(self.causes.items())),
         ]
         return "\n".join([*lines, *(f"incident: {incident}" for incident in self.incidents)])
 
@@ -79,7 +80,7 @@ async def run_campaign(plan: Plan, directory: Path, *, say: Callable[[str], None
     began = time.monotonic()
     operator = make_app(place, lease_s=plan.lease_s).hf
     client = ClientRecorder(place.client)
-    crew = Crew(place, rng, lease_s=plan.lease_s, rate=plan.jobs / plan.seconds / plan.producers)
+    crew = Crew(place, rng, lease_s=plan.lease_s, rate=1.5 * plan.jobs / plan.seconds / plan.producers)
     async with operator:
         install_audit(place.database)
         glance = Glance(place.database)
@@ -98,32 +99,26 @@ async def _fight(plan: Plan, crew: Crew, nemesis: Nemesis, glance: Glance, say: 
         for _ in range(count):
             crew.hire(module)
     ends_at = time.monotonic() + plan.seconds
-    raging = asyncio.create_task(
-        nemesis.rage(
-            pause_s=min(0.5, plan.seconds / 25),
-            enough=lambda: time.monotonic() > ends_at and glance.counts()["job"] >= plan.jobs,
-        )
-    )
+    pause_s = min(0.4, plan.seconds / 30)
+    raging = asyncio.create_task(nemesis.rage(pause_s=pause_s, enough=lambda: time.monotonic() > ends_at))
     await _watch(crew, glance, nemesis, say, until_done=raging.done)
     await raging
+    deadline = time.monotonic() + plan.quiet_within_s
+    enough = lambda: glance.counts()["job"] >= plan.jobs  # noqa: E731
+    await _watch(crew, glance, nemesis, say, until_done=enough, deadline=deadline)
 
 
 async def _come_to_rest(plan: Plan, crew: Crew, glance: Glance, say: Callable[[str], None]) -> None:
     """No more jobs, no more strikes: the living must bring all that there is to an end."""
     crew.armed = False
-    for producer in crew.of(PRODUCER):
-        producer.expected_end = True
-        producer.signal(SIGTERM)
-        await producer.ended(within_s=30)
-    crew.dismiss(PRODUCER, lambda child: None)
+    await crew.dismiss(PRODUCER)
     deadline = time.monotonic() + plan.quiet_within_s
-    await _watch(crew, glance, None, say, until_done=lambda: not glance.live(), deadline=deadline)
-    for worker in crew.of(WORKER):
-        worker.expected_end = True
-        worker.signal(SIGTERM)
-    for worker in crew.of(WORKER):
-        await worker.ended(within_s=30)
-    crew.dismiss(WORKER, lambda child: None)
+
+    def is_over() -> bool:
+        return not glance.live() and all(glance.identity(worker.pid) for worker in crew.of(WORKER))
+
+    await _watch(crew, glance, None, say, until_done=is_over, deadline=deadline)
+    await crew.dismiss(WORKER)
 
 
 async def _watch(
@@ -140,7 +135,7 @@ async def _watch(
         crew.look()
         now = time.monotonic()
         if now > deadline:
-            raise AssertionError(f"the store has not come to rest: {glance.counts()}")
+            raise AssertionError(f"waited in vain; the store has {glance.counts()}")
         if now - said >= SAY_EVERY_S:
             said = now
             counts = ", ".join(f"{count} {table}" for table, count in glance.counts().items() if count)
@@ -150,7 +145,9 @@ async def _watch(
 
 
 def _judge(plan: Plan, place: Campaign, crew: Crew, nemesis: Nemesis, seconds: float) -> Outcome:
-    report = check(load_client(place.client), load_runs(place.runs), read_sqlite(place.database))
+    record = read_sqlite(place.database)
+    report = check(load_client(place.client), load_runs(place.runs), record)
+    causes = Counter(row.cause for job in record.jobs.values() for row in job.attempts)
     incidents = list(crew.incidents)
     integrity = Glance(place.database).integrity()
     if integrity != "ok":
@@ -159,4 +156,4 @@ def _judge(plan: Plan, place: Campaign, crew: Crew, nemesis: Nemesis, seconds: f
         lines = log.read_text("utf-8", "replace").splitlines()
         if found := next((line for line in lines if any(word in line for word in _COMPLAINTS)), None):
             incidents.append(f"{log}: {found}")
-    return Outcome(plan, place.directory, report, nemesis.strikes, crew.deaths, seconds, incidents)
+    return Outcome(plan, place.directory, report, causes, nemesis.strikes, crew.deaths, seconds, incidents)

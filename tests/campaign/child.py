@@ -36,6 +36,8 @@ class Child:
         self.failpoints = failpoints
         self.log = log
         self.expected_end = False
+        self.hurried = False
+        """It got a second SIGTERM."""
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, *map(str, arguments)],

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
-from signal import SIGKILL
+from signal import SIGKILL, SIGTERM
 from typing import Any
 
 from tests.campaign.app import Campaign
 from tests.campaign.child import Child, end_all, tail_of
 
 WORKER, PRODUCER = "tests.campaign.worker", "tests.campaign.producer"
+#: A worker that was asked to end is gone by then: its grace period is 30 s.
+DRAIN_DEADLINE_S = 40.0
 
 #: What a process may be born with: answers that get lost, and deaths at the moments that matter.
 FAILPOINTS = {
@@ -75,10 +76,14 @@ class Crew:
             self._bury(child)
             self.hire(child.module)
 
-    def dismiss(self, module: str, collect: Callable[[Child], None]) -> None:
-        """These are not replaced any more."""
-        for child in [child for child in self.members if child.module == module]:
-            collect(child)
+    async def dismiss(self, module: str) -> None:
+        """Ask them to end, and see them off; they are not replaced any more."""
+        leaving = [child for child in self.members if child.module == module]
+        for child in leaving:
+            child.expected_end = True
+            child.signal(SIGTERM)
+        for child in leaving:
+            await child.ended(within_s=DRAIN_DEADLINE_S)
             self._bury(child)
 
     def _bury(self, child: Child) -> None:
@@ -87,6 +92,8 @@ class Crew:
             self.deaths["killed" if child.expected_end else "killed at a failpoint"] += 1
         elif child.code == 0 and child.expected_end:
             self.deaths["drained"] += 1
+        elif child.code == -SIGTERM and child.expected_end and (child.hurried or child.module == PRODUCER):
+            self.deaths["drained"] += 1  # the signal came before it caught signals, or when it had done its duty
         else:
             self.incidents.append(f"{child} ended by itself with {child.code}:\n{tail_of(child.log)}")
         if child.code == -SIGKILL and not child.expected_end and "kill9" not in child.failpoints:

@@ -11,13 +11,12 @@ from signal import SIGCONT, SIGSTOP, SIGTERM
 from uuid import UUID
 
 from tests.campaign.child import Child
-from tests.campaign.crew import PRODUCER, WORKER, Crew
+from tests.campaign.crew import DRAIN_DEADLINE_S, PRODUCER, WORKER, Crew
 from tests.campaign.record import Glance
 from tests.history import Answer, ClientRecorder
 
 from holdfast import Holdfast, JobNotFound, StoreUnavailable
 
-DRAIN_DEADLINE_S = 40.0
 #: One round, shuffled; after whole rounds only, so that the proportions hold.
 ROUND = (
     ("kill a worker", 5),
@@ -116,9 +115,10 @@ class Nemesis:
         child.signal(SIGSTOP)
         began = time.monotonic()
         while time.monotonic() < began + 1.2 * self._lease_s or (
-            identity and self._glance.is_registered(identity) and time.monotonic() < began + 3 * self._lease_s
+            identity and self._glance.is_registered(identity) and time.monotonic() < began + 2 * self._lease_s
         ):
             await asyncio.sleep(0.05)
+        await asyncio.sleep(self._rng.random() * self._lease_s / 2)  # time for the others to run its jobs
         child.signal(SIGCONT)
 
     async def _hold_for_a_moment(self, child: Child) -> None:
@@ -127,7 +127,7 @@ class Nemesis:
         child.signal(SIGCONT)
 
     async def _see_off(self, child: Child, signals: int) -> None:
-        child.expected_end = True
+        child.expected_end, child.hurried = True, signals > 1
         for _ in range(signals):
             child.signal(SIGTERM)
             await asyncio.sleep(0.05)

@@ -133,7 +133,8 @@ class RetryLater(HoldfastError):
     """Raise it in a task to run again `after` seconds; such a run is not counted as an attempt."""
 
     def __init__(self, message: str = "", *, after: float) -> None:
-        if not 0 <= after < 10 * 365 * 86400:
+        is_number = isinstance(after, (int, float)) and not isinstance(after, bool)
+        if not is_number or not 0 <= after < 10 * 365 * 86400:
             raise InvalidOptions(f"RetryLater(after={after!r}): needs seconds from 0 to ten years")
         self.after = float(after)
         super().__init__(message or f"asked to run again in {after:g} s")

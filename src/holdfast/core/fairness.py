@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from holdfast.core.errors import InvalidOptions
 
 PROBE_EVERY_S: Final = 1.0
+_LIGHTEST: Final = 1e-6  # what a weight of 0 counts as among lanes that are to be probed
 _ROUNDING: Final = 1e-9  # credits are sums of floats: 2.9999999999 has earned three
 
 
@@ -117,7 +118,7 @@ class Quotas:
     def leftover(self, plan: Mapping[Lane, int], got: Mapping[Lane, int]) -> dict[Lane, int]:
         """What the second claim of a round asks: slots that came back unused, of lanes that may have more.
 
-        These are the lanes that gave all they were asked for, and those that have work but were not asked;
+        These are the lanes that gave all they were asked for, and those that may have work but were not asked;
         lanes of weight 0 only when there is no other. Call it after `record`. It may be repeated with its own
         answer as the plan until nothing is left over: then no slot is free while a lane has known work.
         """
@@ -127,7 +128,7 @@ class Quotas:
         able = [
             lane
             for lane, account in self._accounts.items()
-            if (got.get(lane, 0) >= plan[lane] if lane in plan else not account.empty)
+            if (got.get(lane, 0) >= plan[lane] if lane in plan else account.hinted or not account.empty)
         ]
         able = [lane for lane in able if self._accounts[lane].weight > 0] or able
         return self._share(self._earned(able, free, at_most=free), free) if able else {}
@@ -136,9 +137,20 @@ class Quotas:
         return [lane for lane in lanes if not self._accounts[lane].empty]
 
     def _to_probe(self, lanes: Iterable[Lane], now_s: float) -> list[Lane]:
-        """Lanes believed empty whose turn has come: hinted ones first, then those that waited longest."""
+        """Lanes believed empty whose turn has come: hinted ones first, then those that waited longest.
+
+        Of the hinted ones, waiting makes urgent and weight makes it faster: where there are fewer slots than
+        lanes, a light lane must not fill them before a heavy one was looked at, nor be looked at never.
+        """
+
+        def rank(lane: Lane) -> tuple[bool, float]:
+            account = self._accounts[lane]
+            if not account.hinted:
+                return True, account.asked_at_s
+            return False, (account.weight or _LIGHTEST) * (account.asked_at_s - now_s)
+
         due = [lane for lane in lanes if self._accounts[lane].empty and self._accounts[lane].due(now_s)]
-        return sorted(due, key=lambda lane: (not self._accounts[lane].hinted, self._accounts[lane].asked_at_s))
+        return sorted(due, key=rank)
 
     def _weights(self, lanes: Iterable[Lane]) -> dict[Lane, float]:
         weights = {lane: self._accounts[lane].weight for lane in lanes}

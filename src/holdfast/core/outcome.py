@@ -71,11 +71,11 @@ def describe(exception: BaseException) -> ErrorInfo:
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     try:
         message = str(exception)
-    except Exception as broken:
+    except BaseException as broken:  # users' code: even SystemExit must not get out of here
         message = f"<str() of this error raised {type(broken).__name__}>"
     try:
         trace = "".join(tb.format_exception(kind, exception, _users_part(exception.__traceback__)))
-    except Exception as broken:
+    except BaseException as broken:
         trace = f"<the traceback could not be formatted: {type(broken).__name__}>"
     return ErrorInfo(name, storable(message, _MESSAGE_LIMIT), storable(trace, _TRACEBACK_LIMIT, keep_end=True))
 

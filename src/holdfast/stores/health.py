@@ -25,7 +25,7 @@ class StoreHealth:
         """Note a failure; returns how long to wait before trying again."""
         if self._down_since is None:
             self._down_since = self._clock.monotonic()
-            self._telemetry.emit(StoreDown(str(error)))
+            self._telemetry.emit(StoreDown(str(error) or "no answer in time"))
         return self._backoff.next()
 
     def worked(self) -> None:

@@ -63,7 +63,7 @@ class CurrentJob:
 
     async def progress(self, done: float, total: float | None = None, stage: str | None = None) -> None:
         """Report how far the run has come; kept with the job. LeaseLost: the run no longer counts, stop it."""
-        _check_progress(done, total)
+        _check_progress(done, total, stage)
         written = await self._store.record_progress(
             self._run.worker,
             self.id,
@@ -78,6 +78,11 @@ class CurrentJob:
 
     def progress_from_thread(self, done: float, total: float | None = None, stage: str | None = None) -> None:
         """`progress` for `def` tasks: waits until the report is written."""
+        if asyncio._get_running_loop() is self._loop:
+            raise HoldfastError(
+                "progress_from_thread() was called on the event loop, where it would wait for itself; "
+                "in an `async def` task use `await current_job().progress(…)`"
+            )
         asyncio.run_coroutine_threadsafe(self.progress(done, total, stage), self._loop).result()
 
     def transaction(self) -> NoReturn:
@@ -104,9 +109,11 @@ def enter_job(job: CurrentJob) -> None:
     _current.set(job)
 
 
-def _check_progress(done: float, total: float | None) -> None:
+def _check_progress(done: float, total: float | None, stage: str | None) -> None:
     for name, value in (("done", done), ("total", total)):
         if value is None and name == "total":
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
             raise InvalidOptions(f"progress({name}={value!r:.40}): needs a number from 0")
+    if stage is not None and not isinstance(stage, str):
+        raise InvalidOptions(f"progress(stage={stage!r:.40}): needs a text")

@@ -41,6 +41,7 @@ class Fetcher(Service):
         queues: tuple[str, ...],
         known_queues: Callable[[], set[str]],
         start_run: Callable[[ClaimedJob], None],
+        give_back: Callable[[ClaimedJob], None],
         on_lease_lost: Callable[[], None],
         on_crash: Callable[[Service, BaseException], None],
         deadline_s: float,
@@ -55,6 +56,7 @@ class Fetcher(Service):
         self._queues = queues
         self._known_queues = known_queues
         self._start_run = start_run
+        self._give_back = give_back
         self._on_lease_lost = on_lease_lost
         self._deadline_s = deadline_s
         self._poll_s = poll_s
@@ -129,7 +131,7 @@ class Fetcher(Service):
             self._record(plan, claim)
             for job in claim.jobs:
                 if not job.alone:
-                    self._start_run(job)
+                    self._start(job)
             for job in claim.jobs:
                 if job.alone:
                     await self._run_alone(job)
@@ -137,11 +139,19 @@ class Fetcher(Service):
             self.claiming = False
         return claim.scanned
 
-    async def _run_alone(self, job: ClaimedJob) -> None:
-        """Nothing beside it, before or after; a worker that is stopping leaves it to its hand-back."""
-        await self._slots.wait(self._slots.size)
-        if not self.stopping.is_set():
+    def _start(self, job: ClaimedJob) -> None:
+        """A worker that is stopping starts nothing more."""
+        if self.stopping.is_set():
+            self._give_back(job)
+        else:
             self._start_run(job)
+
+    async def _run_alone(self, job: ClaimedJob) -> None:
+        """Nothing beside it, before or after."""
+        if not self.stopping.is_set():
+            await self._slots.wait(self._slots.size)
+        self._start(job)
+        if not self.stopping.is_set():
             await self._slots.wait(self._slots.size)
 
     def _record(self, plan: Mapping[Lane, int], claim: Claim) -> None:

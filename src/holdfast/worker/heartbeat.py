@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from holdfast.core.errors import LeaseLost, StoreUnavailable
+from holdfast.core.errors import LeaseLost, StoreError
 from holdfast.core.job import WorkerId
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.threads import LoopThread
@@ -73,7 +73,7 @@ class Heartbeat:
                     )
             except LeaseLost:
                 return self._lose()
-            except (StoreUnavailable, TimeoutError):
+            except (StoreError, TimeoutError):  # whatever is wrong with it: time decides
                 pause_s = self._lease_s / BEATS_PER_LEASE / 4
                 continue
             self._trusted_until_s = asked_s + self._lease_s

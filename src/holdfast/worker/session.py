@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from typing import Any
 from uuid import uuid4
 
 from holdfast.config import Config
@@ -69,6 +70,7 @@ class Session:
         self._telemetry = telemetry
         self._slots = Slots(config.concurrency)
         self._runs: dict[int, Run] = {}
+        self._hurried = asyncio.Event()
         self._heartbeat = Heartbeat(
             store,
             self.id,
@@ -94,6 +96,7 @@ class Session:
             queues=config.queues,
             known_queues=lambda: {task.options.queue for task in registry},
             start_run=self._start_run,
+            give_back=self._give_back,
             on_lease_lost=self._lose,
             on_crash=self._on_crash,
             deadline_s=config.lease_s * CLAIM_DEADLINE,
@@ -125,7 +128,7 @@ class Session:
     async def stop(self, *, grace_s: float) -> None:
         """Stop claiming, let what runs end within the grace period, give the rest back, sign off."""
         await self._fetcher.stop()
-        await self._drain(grace_s)
+        await self._drain(grace_s, unless=self._hurried)
         await self._wind_up(Interruption.DRAIN)
         await self._sign_off("the worker stopped")
 
@@ -138,7 +141,8 @@ class Session:
         await self._sign_off("a part of the worker crashed")
 
     def hurry(self, why: Interruption = Interruption.DRAIN) -> None:
-        """Interrupt what runs; may come while `stop` is waiting for the grace period."""
+        """Interrupt what runs; ends a grace period that `stop` is waiting for."""
+        self._hurried.set()
         for run in list(self._runs.values()):
             run.interrupt(why)
 
@@ -166,6 +170,9 @@ class Session:
         self._runs[job.token] = run
         self._slots.take()
         run.task = asyncio.get_running_loop().create_task(self._live(run))
+
+    def _give_back(self, job: ClaimedJob) -> None:
+        self._settler.submit(HandBack(job.id, job.token, "the worker was stopping, it was not started"))
 
     async def _live(self, run: Run) -> None:
         """One run: execute, hand in the outcome, free the slot. The verdict comes to `_on_settled`."""
@@ -212,10 +219,17 @@ class Session:
             outcome = type(settlement).__name__.lower()
             emit(JobSettled(job.id, task, job.queue, job.attempt, outcome, self._clock.monotonic() - run.started_s))
 
-    async def _drain(self, seconds: float) -> None:
+    async def _drain(self, seconds: float, *, unless: asyncio.Event | None = None) -> None:
+        """Wait for what runs, for so long at most, and not when `unless` is set."""
         running = [run.task for run in self._runs.values() if run.task is not None]
-        if running and seconds > 0:
-            await asyncio.wait(running, timeout=seconds)
+        if not running or seconds <= 0:
+            return
+        waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(asyncio.wait(running))]
+        if unless is not None:
+            waiting.append(asyncio.ensure_future(unless.wait()))
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for each in waiting:
+            each.cancel()
 
     # ------------------------------------------------------------ what is heard
 

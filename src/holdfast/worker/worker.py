@@ -16,6 +16,7 @@ from holdfast.stores.health import StoreHealth
 from holdfast.telemetry.events import WorkerDraining, WorkerStarted, WorkerStopped
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.executor import Executor
+from holdfast.worker.run import Interruption
 from holdfast.worker.session import Session
 
 
@@ -95,11 +96,13 @@ class Worker(Service):
         grace_s = 0.0 if self._now.is_set() else self._config.grace_s
         stopping = asyncio.create_task(session.stop(grace_s=grace_s))
         impatient = asyncio.create_task(self._now.wait())
-        await asyncio.wait({stopping, impatient}, return_when=asyncio.FIRST_COMPLETED)
+        lost = asyncio.create_task(session.lost.wait())
+        await asyncio.wait({stopping, impatient, lost}, return_when=asyncio.FIRST_COMPLETED)
         if not stopping.done():
-            session.hurry()
+            session.hurry(Interruption.LEASE_LOST if lost.done() else Interruption.DRAIN)
         await stopping
         impatient.cancel()
+        lost.cancel()
         self._telemetry.emit(WorkerStopped(session.id))
 
     async def _start_over(self) -> Session | None:

@@ -26,8 +26,11 @@ def insert_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, admit: bool) -> 
     fresh = _insert_bodies(tx, kept)
     _take_keys(tx, fresh)
     states = _place(tx, fresh)
+    if fresh is jobs:  # the ordinary batch: all of it is new
+        return [Inserted(job.id, state) for job, state in zip(jobs, states, strict=True)]
+    placed = {job.id: state for job, state in zip(fresh, states, strict=True)}
     return [
-        refused.get(index) or Inserted(job.id, states.get(job.id, State.READY), repeated=job.id not in states)
+        refused.get(index) or Inserted(job.id, placed.get(job.id, State.READY), repeated=job.id not in placed)
         for index, job in enumerate(jobs)
     ]
 
@@ -121,28 +124,28 @@ def _take_keys(tx: Tx, jobs: Sequence[NewJob]) -> None:
             tx.db.execute(SQL["take_key"], row)
 
 
-def _place(tx: Tx, jobs: Sequence[NewJob]) -> dict[object, State]:
+def _place(tx: Tx, jobs: Sequence[NewJob]) -> list[State]:
     """Give each new job its state."""
-    states: dict[object, State] = {}
+    states: list[State] = []
     ready: list[NewJob] = []
     for job in jobs:
         if job.delay_s is job.run_at is job.expires_in_s is job.expires_at is None and not job.waits_for:
             ready.append(job)  # the ordinary job, without further looking
-            states[job.id] = State.READY
+            states.append(State.READY)
             continue
         tx.left_ready(job.queue, 0)  # a queue is known from its first job on, ready or not
         if (expires_at := _expires_at(tx, job)) is not None:
             tx.db.execute(SQL["expiry"], (expires_at, job.id.bytes))
         due_at = job.run_at if job.delay_s is None else tx.now + job.delay_s
         if job.waits_for and _block(tx, job):
-            states[job.id] = State.BLOCKED
+            states.append(State.BLOCKED)
         elif due_at is not None and due_at > tx.now:
             tx.db.execute(SQL["timer"], (due_at, job.id.bytes))
             tx.hints |= Hint.TIMER
-            states[job.id] = State.SCHEDULED
+            states.append(State.SCHEDULED)
         else:
             ready.append(job)
-            states[job.id] = State.READY
+            states.append(State.READY)
     if ready:
         seq = tx.take_numbers("seq", len(ready))
         tx.enter_ready([(job.queue, job.priority, 0, seq + n, job.id.bytes, 0, 0, 0) for n, job in enumerate(ready)])
@@ -154,7 +157,7 @@ def _block(tx: Tx, job: NewJob) -> bool:
     live = [
         awaited.bytes
         for awaited in dict.fromkeys(job.waits_for)
-        if tx.db.execute(SQL["is_live"], {"id": awaited.bytes}).fetchone()
+        if awaited != job.id and tx.db.execute(SQL["is_live"], {"id": awaited.bytes}).fetchone()
     ]
     tx.db.executemany(SQL["member"], [(awaited, job.id.bytes) for awaited in live])
     if live:

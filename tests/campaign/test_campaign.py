@@ -1,0 +1,26 @@
+"""A short campaign as an ordinary test; `make campaign` runs long ones."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from pathlib import Path
+
+import pytest
+from tests.campaign.campaign import Plan, run_campaign
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def test_no_promise_is_broken_while_processes_are_killed_and_stopped(tmp_path: Path) -> None:
+    plan = Plan(seed=secrets.randbelow(1_000_000), jobs=1_500, seconds=10.0)
+    # Said before anything can go wrong, so that also a crash of the campaign itself can be repeated.
+    print(f"python -m tests.campaign --jobs {plan.jobs} --seconds {plan.seconds:g} --seed {plan.seed}; {tmp_path}")
+    outcome = asyncio.run(run_campaign(plan, tmp_path, say=print))
+    assert outcome.sound, f"seed {plan.seed}, files kept in {tmp_path}\n{outcome}"
+    assert outcome.report.jobs >= 1_500
+    assert outcome.kills >= 8
+    assert outcome.stops_past_lease >= 2
+    assert outcome.report.lost == 0
+    assert outcome.report.unexplained_duplicates == 0
+    assert outcome.report.stale_writes_accepted == 0
