@@ -35,7 +35,7 @@ from holdfast.telemetry.events import (
 VARIABLE = "DEMO_DATABASE"
 DATABASE = Path(os.environ.get(VARIABLE) or Path(tempfile.mkdtemp(prefix="holdfast-demo-")) / "demo.db")
 
-hf = Holdfast(f"sqlite:///{DATABASE}", concurrency=8, lease_s=2.0, grace_s=10.0)
+hf = Holdfast(f"sqlite:///{DATABASE}", concurrency=8, lease_s=3.0, grace_s=10.0)
 
 # ---------------------------------------------------------------- tasks
 
@@ -124,7 +124,9 @@ class Narrator:
                 done = "succeeded" if event.outcome == "succeed" else "stopped, cancelled"
                 self.say(_name(event), f"{done} after {event.duration_s:.2f} s")
             case WorkersReaped():
-                self.say("worker", f"one was silent for its whole lease: declared dead, {event.jobs} job is ready again")
+                self.say(
+                    "worker", f"one was silent for its whole lease: declared dead, {event.jobs} job is ready again"
+                )
             case WorkerStarted():
                 self.say("worker", f"started, {event.concurrency} jobs at once")
             case WorkerDraining():
@@ -253,6 +255,7 @@ async def demonstrate(seconds: float) -> None:
             if seconds:
                 heading(f"Producing for {seconds:g} s; Ctrl-C ends it earlier")
                 detach()
+                hf.telemetry.attach(narrator, only=(WorkerDraining, WorkerStopped))
                 await keep_producing(seconds, narrator)
         await summarise()
     heading("What to try next")

@@ -37,6 +37,7 @@ from holdfast.telemetry.logs import attach_logs
 from holdfast.upkeep.promoter import Promoter
 from holdfast.upkeep.pruner import Pruner, Sweeper
 from holdfast.upkeep.reaper import Reaper
+from holdfast.upkeep.unparker import Unparker
 from holdfast.worker.worker import Worker
 
 P = ParamSpec("P")
@@ -204,6 +205,7 @@ class Holdfast:
             Reaper(store, lease_s=config.lease_s, clock=self._clock, **shared),
             Pruner(store, keep_succeeded_s=config.keep_succeeded_s, keep_cancelled_s=config.keep_cancelled_s, **shared),
             Sweeper(store, **shared),
+            Unparker(store, self.tasks, **shared),
         )
         return Worker(
             store,

@@ -44,7 +44,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=_environment(failpoints),
+                env=environment(failpoints),
                 cwd=log.parent,
             )
         self.pid = self._process.pid
@@ -108,7 +108,7 @@ def tail_of(log: Path, lines: int = 30) -> str:
     return "\n".join(log.read_text("utf-8", "replace").splitlines()[-lines:])
 
 
-def _environment(failpoints: str) -> Mapping[str, str]:
+def environment(failpoints: str = "") -> Mapping[str, str]:
     """The environment without Holdfast's settings, with the code that this process runs itself."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     package = Path(holdfast.__file__).parents[1]

@@ -84,7 +84,6 @@ async def test_a_dead_letter_holds_the_request_the_error_and_every_attempt() -> 
 @scene
 async def test_dead_letters_are_listed_newest_first_and_filtered() -> None:
     shop = Shop()
-    dead = shop.hf.dead
     async with shop.hf, shop.hf.worker():
         jobs = await shop.fill()
         ids = [job.id for job in jobs]

@@ -124,13 +124,12 @@ async def test_a_def_task_is_asked_to_stop_and_can_see_it() -> None:
         raise InterruptedError("asked to stop")
 
     async with hf, hf.worker():
-        job = await work.options(retry=RetryPolicy(max_attempts=1)).enqueue()
+        job = await work.enqueue()
         await started.wait()
         assert await job.cancel("enough") is CancelAnswer.REQUESTED
-        with pytest.raises((JobCancelled, HoldfastError)):
+        with pytest.raises(JobCancelled, match="enough"):
             await job.result(timeout=PATIENCE_S)
         info = await job.info()
-    assert info.state in (State.CANCELLED, State.DEAD)
     assert info.error is not None
     assert info.error.message == "asked to stop"
 

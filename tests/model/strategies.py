@@ -30,7 +30,7 @@ AFTER = Lane("after", 5)
 LANES = (*ORDERED, AFTER)
 QUEUES = st.sampled_from(["a", "b", "after"])
 SOON = (1.0, 6.0, 20.0)
-LEASES = st.sampled_from([60.0, 10.0, 0.0])
+LEASES = st.sampled_from([600.0, 60.0, 10.0, 0.0])
 PARK_KEYS = st.sampled_from(["t1", "t2"])
 WHY = "for some reason"
 
@@ -92,7 +92,3 @@ settlements: st.SearchStrategy[Kind] = st.one_of(
     st.just(lambda job_id, token: Bury(job_id, token, "permanent", ERROR)),
     st.just(lambda job_id, token: Cancel(job_id, token, "honoured")),
 )
-
-
-def settlement_of(kind: Kind, job_id: JobId, token: int) -> Settlement:
-    return kind(job_id, token)

@@ -42,15 +42,29 @@ from model.strategies import (
     QUEUES,
     SOON,
     WHY,
+    Kind,
     Plan,
     build,
     plans,
-    settlement_of,
     settlements,
 )
 
 T = TypeVar("T")
 MANY = 1000
+SELDOM = [
+    "replay",
+    "replay",
+    "unpark",
+    "insert again",
+    "progress",
+    "sweep",
+    "report",
+    "pause",
+    "prune",
+    "purge",
+    "purge dead",
+    "wait",
+]
 
 
 class StoreAgainstModel(RuleBasedStateMachine):
@@ -76,11 +90,8 @@ class StoreAgainstModel(RuleBasedStateMachine):
         return self.runner.run(run())
 
     def teardown(self) -> None:
-        try:
-            self.compare_reports()
-        finally:
-            self.do(self.store.close())
-            self.runner.close()
+        self.do(self.store.close())
+        self.runner.close()
 
     # ------------------------------------------------------------ enqueue
 
@@ -93,42 +104,59 @@ class StoreAgainstModel(RuleBasedStateMachine):
         expected = self.model.insert(jobs, whole=whole)
         assert self.do(self.store.insert_jobs(jobs, whole=whole)) == expected
 
-    @precondition(lambda self: self.asked)
-    @rule(data=st.data())
-    def insert_again(self, data: st.DataObject) -> None:
-        job = self.asked[data.draw(st.sampled_from(list(self.asked)))]
-        if job.id in self.model.jobs:
-            [answer] = self.do(self.store.insert_jobs([job]))
-            # Whether its own key has passed on meanwhile or not: the job is there, and stays as it is.
-            assert job.key or (isinstance(answer, Inserted) and answer.repeated), answer
-        else:
-            expected = self.model.insert([job], whole=False)
-            assert self.do(self.store.insert_jobs([job])) == expected
-
     # ------------------------------------------------------------ leases
 
-    @precondition(lambda self: len(self.workers) < 5)
+    @initialize(batch=st.lists(plans, min_size=3, max_size=8))
+    def begin(self, batch: list[Plan]) -> None:
+        self.insert(batch, False)
+
     @rule(lease_s=LEASES)
     def register(self, lease_s: float) -> None:
+        self.enlist(lease_s)
+
+    def enlist(self, lease_s: float = 60.0) -> WorkerId:
         worker = a_worker()
         self.do(self.store.register_worker(worker, lease_s=lease_s))
         self.workers.append(worker.id)
         self.model.workers[worker.id] = self.model.now + lease_s
+        return worker.id
 
-    @initialize(batch=st.lists(plans, min_size=2, max_size=5))
-    def begin(self, batch: list[Plan]) -> None:
-        self.register(60.0)
-        self.register(60.0)
-        self.insert(batch, False)
+    def a_worker(self, data: st.DataObject) -> WorkerId:
+        """Mostly one that lives, at times one that has never lived or lives no more."""
+        living = self.living() or [self.enlist()]
+        return data.draw(st.sampled_from([*living * 3, *self.workers[-4:]]))
+
+    def living(self) -> list[WorkerId]:
+        return [worker for worker in self.workers if self.model.valid(worker)]
 
     @rule(data=st.data(), quotas=st.dictionaries(st.sampled_from(LANES), st.integers(1, 4), min_size=1))
     def claim(self, data: st.DataObject, quotas: dict[Lane, int]) -> None:
         self.claim_for(self.a_worker(data), quotas)
 
-    @rule()
-    def claim_all(self) -> None:
-        valid = [worker for worker in self.workers if self.model.valid(worker)]
-        self.claim_for((valid or self.workers)[-1], dict.fromkeys(LANES, MANY))
+    @rule(batch=st.lists(plans, max_size=4), quota=st.integers(1, 4), kinds=st.lists(settlements, max_size=8))
+    def work(self, batch: list[Plan], quota: int, kinds: list[Kind]) -> None:
+        """Have something to do, claim from everywhere, and settle some of it."""
+        self.insert(batch, False)
+        worker = self.claim_everywhere(quota)
+        held = sorted(self.model.held(worker))
+        self.settle_for(worker, [kind(*lease) for kind, lease in zip(kinds, held, strict=False)])
+
+    @rule(times=st.sampled_from([1, 1, 2, 5]), reaped=st.booleans())
+    def crash(self, times: int, reaped: bool) -> None:
+        """Claim and die, again and again: what does not get well by running alone is poison."""
+        for _ in range(times):
+            worker = self.claim_everywhere(1)
+            if reaped:
+                self.do(self.store.renew_worker(worker, lease_s=0, held_for_s=0))
+                self.model.workers[worker] = self.model.now
+                self.reap()
+            else:
+                self.hand_back_for(worker, Cause.WORKER_LOST)
+
+    def claim_everywhere(self, quota: int) -> WorkerId:
+        worker = (self.living() or [self.enlist()])[-1]
+        self.claim_for(worker, dict.fromkeys(LANES, quota))
+        return worker
 
     def claim_for(self, worker: WorkerId, quotas: dict[Lane, int]) -> None:
         if AFTER in quotas:
@@ -157,33 +185,19 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.runs)
     @rule(data=st.data(), kinds=st.lists(settlements, min_size=1, max_size=4))
-    def settle(self, data: st.DataObject, kinds: list[Any]) -> None:
-        owner = data.draw(st.sampled_from(self.runs[-12:]))[0]
-        own = [run for run in self.runs if run[0] == owner]
-        batch = [settlement_of(kind, *data.draw(st.sampled_from(own[-6:]))[1:]) for kind in kinds]
-        self.settle_for(data.draw(st.sampled_from([owner] * 9 + self.workers)), batch)
-
-    @precondition(lambda self: any(job.state is State.RUNNING for job in self.model.jobs.values()))
-    @rule(data=st.data(), kinds=st.lists(settlements, min_size=1, max_size=3))
-    def settle_current(self, data: st.DataObject, kinds: list[Any]) -> None:
-        held = [(worker, *lease) for worker in self.workers for lease in sorted(self.model.held(worker))]
-        chosen = data.draw(st.lists(st.sampled_from(held), min_size=1, max_size=3, unique=True))
-        owner = chosen[0][0]
-        runs = [run[1:] for run in chosen if run[0] == owner]
-        self.settle_for(owner, [settlement_of(kind, *run) for kind, run in zip(kinds, runs, strict=False)])
+    def settle(self, data: st.DataObject, kinds: list[Kind]) -> None:
+        """Any word on any run of one worker: current, over, taken away, or somebody else's."""
+        current = [run for run in self.runs if self.model.holds(*run)]
+        owner = data.draw(st.sampled_from([*current, *self.runs[-4:]]))[0]
+        runs = [run for run in [*current, *self.runs[-8:]] if run[0] == owner]
+        batch = [kind(*data.draw(st.sampled_from(runs))[1:]) for kind in kinds]
+        self.settle_for(data.draw(st.sampled_from([owner] * 7 + self.workers[-3:])), batch)
 
     def settle_for(self, worker: WorkerId, batch: list[Settlement]) -> None:
         verdicts = self.do(self.store.settle_jobs(worker, batch))
         assert len(verdicts) == len(batch)
         for settlement, verdict in zip(batch, verdicts, strict=True):
             assert verdict in self.model.settle(worker, settlement), settlement
-
-    @precondition(lambda self: self.runs)
-    @rule(data=st.data())
-    def progress(self, data: st.DataObject) -> None:
-        worker, job_id, token = data.draw(st.sampled_from(self.runs))
-        written = self.do(self.store.record_progress(worker, job_id, token, done=1, total=None, stage=None))
-        assert written == self.model.holds(worker, job_id, token)
 
     @rule(data=st.data(), lease_s=LEASES, held_for_s=st.sampled_from([0.0, 5.0]))
     def renew(self, data: st.DataObject, lease_s: float, held_for_s: float) -> None:
@@ -198,28 +212,34 @@ class StoreAgainstModel(RuleBasedStateMachine):
         assert renewal.now == self.model.now
         assert {tuple(lease) for lease in renewal.held} == self.model.held(worker, held_for_s)
 
-    @rule()
-    def reap(self) -> None:
-        reaped = self.do(self.store.reap_workers(limit=MANY))
-        assert (set(reaped.workers), reaped.returned, reaped.ended) == self.model.reap()
-
     @rule(data=st.data(), cause=st.sampled_from([Cause.HANDED_BACK, Cause.WORKER_LOST]))
     def hand_back(self, data: st.DataObject, cause: Cause) -> None:
-        worker = self.a_worker(data)
+        self.hand_back_for(self.a_worker(data), cause)
+
+    def hand_back_for(self, worker: WorkerId, cause: Cause) -> None:
         count = self.do(self.store.hand_back_worker(worker, cause=cause, why=WHY))
         assert count == self.model.hand_back(worker, cause)
 
-    def a_worker(self, data: st.DataObject) -> WorkerId:
-        return data.draw(st.sampled_from(self.workers[::-1]))
-
     # ------------------------------------------------------------ time and people
 
-    @rule(seconds=st.sampled_from([*SOON, 5000.0]))
-    def wait(self, seconds: float) -> None:
+    @rule(
+        seconds=st.sampled_from([0.0, *SOON]),
+        chores=st.lists(st.sampled_from(["promote", "promote some", "expire", "reap"]), max_size=3),
+    )
+    def wait(self, seconds: float, chores: list[str]) -> None:
         self.clock.advance(seconds)
         self.model.now = self.clock.now()
+        for chore in chores:
+            match chore:
+                case "promote":
+                    self.promote(MANY)
+                case "promote some":
+                    self.promote(2)
+                case "expire":
+                    assert self.do(self.store.expire_jobs(limit=MANY)) == self.model.expire()
+                case "reap":
+                    self.reap()
 
-    @rule(limit=st.sampled_from([1, 2, MANY]))
     def promote(self, limit: int) -> None:
         promotion = self.do(self.store.promote_jobs(limit=limit))
         assert promotion.promoted == self.model.promote(limit)
@@ -227,9 +247,9 @@ class StoreAgainstModel(RuleBasedStateMachine):
         in_s = None if next_due is None else max(0.0, next_due - self.model.now)
         assert promotion.next_due_in_s == in_s
 
-    @rule()
-    def expire(self) -> None:
-        assert self.do(self.store.expire_jobs(limit=MANY)) == self.model.expire()
+    def reap(self) -> None:
+        reaped = self.do(self.store.reap_workers(limit=MANY))
+        assert (set(reaped.workers), reaped.returned, reaped.ended) == self.model.reap()
 
     @rule(data=st.data(), reason=st.sampled_from(["why", "because"]))
     def cancel(self, data: st.DataObject, reason: str) -> None:
@@ -237,21 +257,31 @@ class StoreAgainstModel(RuleBasedStateMachine):
         answers = self.do(self.store.cancel_jobs(ids, reason=reason))
         assert answers == [self.model.cancel(job_id, reason) for job_id in ids]
 
-    @rule(data=st.data())
     def replay(self, data: st.DataObject) -> None:
         ids = self.some_ids(data, State.DEAD)
         assert self.do(self.store.replay_jobs(ids)) == sum(self.model.replay(job_id) for job_id in ids)
 
-    @rule(keys=st.lists(PARK_KEYS, unique=True))
     def unpark(self, keys: list[str]) -> None:
         count = self.do(self.store.unpark_jobs(reason=UNKNOWN_TASK, keys=keys))
         assert count == self.model.unpark(UNKNOWN_TASK, keys)
 
-    @rule(data=st.data(), paused=st.booleans(), keep_s=st.sampled_from([0.0, 4000.0]))
+    @rule(data=st.data(), paused=st.sampled_from([False, False, True]), keep_s=st.sampled_from([0.0, 4000.0]))
     def now_and_then(self, data: st.DataObject, paused: bool, keep_s: float) -> None:
-        """What an operator or the upkeep does less often; one rule, so that it is not drawn too often here."""
+        """What happens less often; one rule for all of it, because every rule is drawn as often as any other."""
         queue = data.draw(QUEUES)
-        match data.draw(st.sampled_from(["sweep", "prune", "pause", "purge", "purge_dead"])):
+        match data.draw(st.sampled_from(SELDOM)):
+            case "replay":
+                self.replay(data)
+            case "unpark":
+                self.unpark(data.draw(st.lists(PARK_KEYS, unique=True)))
+            case "insert again":
+                self.insert_again(data)
+            case "progress":
+                self.progress(data)
+            case "wait":
+                self.wait(5000.0, [])
+            case "report":
+                self.compare_reports()
             case "sweep":
                 swept = self.do(self.store.sweep(limit=MANY))
                 assert swept == Swept(0, 0, 0, self.model.drop_keys(), 0), "only old keys are left to put right"
@@ -264,14 +294,29 @@ class StoreAgainstModel(RuleBasedStateMachine):
             case "purge":
                 count = self.do(self.store.purge_queue(queue, reason=WHY, limit=MANY))
                 assert count == self.model.purge_queue(queue, WHY)
-            case "purge_dead":
+            case "purge dead":
                 ids = self.some_ids(data, State.DEAD)[:1]
                 assert self.do(self.store.purge_dead(ids)) == sum(self.model.purge_dead(job_id) for job_id in ids)
+
+    def insert_again(self, data: st.DataObject) -> None:
+        job = self.asked[data.draw(st.sampled_from(list(self.asked)))]
+        if job.id in self.model.jobs:
+            [answer] = self.do(self.store.insert_jobs([job]))
+            # Whether its own key has passed on meanwhile or not: the job is there, and stays as it is.
+            assert job.key or (isinstance(answer, Inserted) and answer.repeated), answer
+        else:
+            expected = self.model.insert([job], whole=False)
+            assert self.do(self.store.insert_jobs([job])) == expected
+
+    def progress(self, data: st.DataObject) -> None:
+        worker, job_id, token = data.draw(st.sampled_from(self.runs or [(self.workers[0], an_id(), 1)]))
+        written = self.do(self.store.record_progress(worker, job_id, token, done=1, total=None, stage=None))
+        assert written == self.model.holds(worker, job_id, token)
 
     def some_ids(self, data: st.DataObject, state: State | None = None) -> list[JobId]:
         fitting = [job_id for job_id, job in self.model.jobs.items() if state in (None, job.state)]
         pool = st.sampled_from(fitting[::-1] or [*self.asked, an_id()])
-        return data.draw(st.lists(pool, min_size=1, max_size=3))
+        return data.draw(st.lists(pool, min_size=1, max_size=2))
 
     # ------------------------------------------------------------ after every step
 
@@ -294,15 +339,9 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.states = states
 
     @invariant()
-    def waiters_are_told_the_same(self) -> None:
-        endings = self.do(self.store.endings(list(self.asked)))
-        told = {job_id: ended and ended.state for job_id, ended in endings.items()}
-        jobs = ((job_id, self.model.jobs.get(job_id)) for job_id in self.asked)
-        assert told == {job_id: job and job.state for job_id, job in jobs if job is None or job.state.ended}
-
-    @invariant()
     def workers_are_told_of_cancellations(self) -> None:
-        for worker in self.workers:
+        for worker in {job.worker for job in self.model.jobs.values() if job.state is State.RUNNING}:
+            assert worker is not None
             requests = self.do(self.store.cancel_requests(worker))
             assert sorted(requests) == sorted(
                 CancelRequest(job.new.id, job.token or 0, job.cancel_reason)
@@ -311,7 +350,11 @@ class StoreAgainstModel(RuleBasedStateMachine):
             )
 
     def compare_reports(self) -> None:
-        """Counts per state and queue: with the infos above, every job is in exactly one state."""
+        """Endings, and counts per state and queue: with the infos above, every job is in exactly one state."""
+        endings = self.do(self.store.endings(list(self.asked)))
+        told = {job_id: ended and ended.state for job_id, ended in endings.items()}
+        jobs = ((job_id, self.model.jobs.get(job_id)) for job_id in self.asked)
+        assert told == {job_id: job and job.state for job_id, job in jobs if job is None or job.state.ended}
         counts = {state: self.do(self.store.count_jobs(JobFilter(state=state))) for state in State}
         expected = Counter(job.state for job in self.model.jobs.values())
         assert counts == {state: expected[state] for state in State}

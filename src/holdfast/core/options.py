@@ -44,8 +44,8 @@ class TaskOptions:
         soft_timeout: Seconds | None,
     ) -> TaskOptions:
         """From what a user wrote; InvalidOptions says what is wrong with it."""
-        timeout_s = _limit("timeout", timeout)
-        soft_timeout_s = _limit("soft_timeout", soft_timeout)
+        timeout_s = limit_s("timeout", timeout)
+        soft_timeout_s = limit_s("soft_timeout", soft_timeout)
         check_limits(soft_timeout_s, timeout_s)
         return cls(
             queue=check_name("queue", queue),
@@ -132,9 +132,9 @@ def call_options(
     if not isinstance(metadata, Unset):
         fields["metadata"] = _metadata(metadata)
     if not isinstance(timeout, Unset):
-        fields["timeout_s"] = _limit("timeout", timeout)
+        fields["timeout_s"] = limit_s("timeout", timeout)
     if not isinstance(soft_timeout, Unset):
-        fields["soft_timeout_s"] = _limit("soft_timeout", soft_timeout)
+        fields["soft_timeout_s"] = limit_s("soft_timeout", soft_timeout)
     if not isinstance(retry, Unset):
         fields["retry"] = _policy(retry)
     if not isinstance(wait, Unset):
@@ -162,7 +162,8 @@ def check_limits(soft_s: float | None, hard_s: float | None) -> None:
         )
 
 
-def _limit(name: str, value: Seconds | None) -> float | None:
+def limit_s(name: str, value: Seconds | None) -> float | None:
+    """A limit of time; None is no limit."""
     return None if value is None else seconds(name, value, at_least=0.001)
 
 

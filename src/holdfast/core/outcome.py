@@ -8,6 +8,7 @@ from types import TracebackType
 
 from holdfast.core.job import ErrorInfo
 
+_NAME_LIMIT = 200
 _MESSAGE_LIMIT = 4_000
 _TRACEBACK_LIMIT = 32_000
 
@@ -77,7 +78,9 @@ def describe(exception: BaseException) -> ErrorInfo:
         trace = "".join(tb.format_exception(kind, exception, _users_part(exception.__traceback__)))
     except BaseException as broken:
         trace = f"<the traceback could not be formatted: {type(broken).__name__}>"
-    return ErrorInfo(name, storable(message, _MESSAGE_LIMIT), storable(trace, _TRACEBACK_LIMIT, keep_end=True))
+    return ErrorInfo(
+        storable(name, _NAME_LIMIT), storable(message, _MESSAGE_LIMIT), storable(trace, _TRACEBACK_LIMIT, keep_end=True)
+    )
 
 
 def _users_part(trace: TracebackType | None) -> TracebackType | None:

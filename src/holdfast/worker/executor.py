@@ -13,8 +13,9 @@ from pydantic_core import from_json
 
 from holdfast.client.arguments import Signature
 from holdfast.config import Config
-from holdfast.core.errors import InvalidArguments, InvalidOptions
+from holdfast.core.errors import InvalidArguments
 from holdfast.core.job import ClaimedJob
+from holdfast.core.options import limit_s
 from holdfast.core.outcome import (
     CancelHonoured,
     Failed,
@@ -82,14 +83,15 @@ class Executor:
         await afailpoint(C4)
         try:
             plan = self._plan(job)
-            if plan is None:
-                outcome: Outcome = Unknown(job.task or "")
+            call = None if plan is None else plan.signature.decode(job.payload or b"")
+        except Exception as error:  # a validator is the user's code, and may raise anything
+            outcome: Outcome = Rejected("bad_payload", error)
+        else:
+            if plan is None or call is None:
+                outcome = Unknown(job.task or "")
             else:
                 policy = plan.policy
-                args, kwargs = plan.signature.decode(job.payload or b"")
-                outcome = await self._call(run, plan, args, kwargs)
-        except (InvalidArguments, InvalidOptions) as error:
-            outcome = Rejected("bad_payload", error)
+                outcome = await self._call(run, plan, *call)
         await afailpoint(R2)
         if run.interruption is Interruption.LEASE_LOST:
             return None
@@ -106,7 +108,7 @@ class Executor:
             plan = Plan(task, Signature(task), options.retry, options.soft_timeout_s, options.timeout_s)
             self._plans[task.name] = plan
         if job.options is not None:
-            plan = _overridden(plan, from_json(job.options))
+            plan = _overridden(plan, job.options)
         if job.max_attempts is not None and job.max_attempts != plan.policy.max_attempts:
             plan = plan._replace(policy=replace(plan.policy, max_attempts=job.max_attempts))
         return plan
@@ -123,13 +125,9 @@ class Executor:
                 value = await self._call_async(run, plan, args, kwargs, loop)
             else:
                 value = await self._threads.run(partial(plan.task.function, *args, **kwargs))
-        except GeneratorExit:
-            raise
-        except asyncio.CancelledError as error:
-            if run.interruption is None and run.task is not None and run.task.cancelling():
-                raise  # from outside: the loop is being torn down
-            return self._interrupted(run, plan, error)
         except BaseException as error:
+            if isinstance(error, asyncio.CancelledError | GeneratorExit) and _is_torn_down(run):
+                raise
             return self._interrupted(run, plan, error)
         finally:
             run.user_code = None
@@ -200,11 +198,25 @@ class _Overdue:
         self._timer.cancel()
 
 
-def _overridden(plan: Plan, options: dict[str, Any]) -> Plan:
+def _is_torn_down(run: Run) -> bool:
+    """Whether the event loop ends around this run. A task may also cancel itself, which is its own failure."""
+    if asyncio._get_running_loop() is None or asyncio.current_task() is not run.task:
+        return True  # its coroutine is being closed
+    return run.interruption is None and all(task.cancelling() for task in asyncio.all_tasks())
+
+
+def _overridden(plan: Plan, text: bytes) -> Plan:
+    """The plan with what the call said of its run; checked again, because it may come from outside."""
+    try:
+        options = from_json(text)
+    except ValueError as error:
+        raise InvalidArguments(f"the stored options are not readable: {error}") from None
+    if not isinstance(options, dict):
+        raise InvalidArguments(f"the stored options are not an object but {type(options).__name__}")
     if "timeout" in options:
-        plan = plan._replace(hard_s=options["timeout"])
+        plan = plan._replace(hard_s=limit_s("timeout", options["timeout"]))
     if "soft_timeout" in options:
-        plan = plan._replace(soft_s=options["soft_timeout"])
+        plan = plan._replace(soft_s=limit_s("soft_timeout", options["soft_timeout"]))
     if "retry" in options:
         plan = plan._replace(policy=RetryPolicy.from_data(options["retry"]))
     return plan

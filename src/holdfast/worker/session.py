@@ -19,7 +19,6 @@ from holdfast.core.settlement import UNKNOWN_TASK, Bury, HandBack, Park, Retry, 
 from holdfast.core.task import Registry
 from holdfast.core.worker import NewWorker
 from holdfast.runtime.clock import Clock
-from holdfast.runtime.service import Service
 from holdfast.stores.base import HeldJob, Hint, Store
 from holdfast.stores.health import StoreHealth
 from holdfast.telemetry.events import (
@@ -85,6 +84,7 @@ class Session:
             self.id,
             buffer=max(1000, 2 * config.concurrency),
             on_settled=self._on_settled,
+            on_crash=lambda error: self._give_up("settler", error),
             lease_lost=lambda: self._heartbeat.lost,
             clock=clock,
             health=health,
@@ -98,7 +98,7 @@ class Session:
             start_run=self._start_run,
             give_back=self._give_back,
             on_lease_lost=self._lose,
-            on_crash=self._on_crash,
+            on_crash=lambda service, error: self._give_up(service.name, error),
             deadline_s=config.lease_s * CLAIM_DEADLINE,
             poll_s=config.poll_s,
             clock=clock,
@@ -109,6 +109,11 @@ class Session:
     @property
     def running(self) -> int:
         return self._slots.taken
+
+    @property
+    def crashed(self) -> bool:
+        """Given up although the lease was good."""
+        return self.lost.is_set() and not self._heartbeat.lost
 
     async def start(self) -> None:
         """Register, then beat, then claim."""
@@ -244,9 +249,10 @@ class Session:
             self.lost.set()
             self._telemetry.emit(WorkerLeaseLost(self.id))
 
-    def _on_crash(self, service: Service, error: BaseException) -> None:
-        self._telemetry.emit(ServiceCrashed(service.name, f"{type(error).__name__}: {error}"))
-        self.lost.set()  # this identity is given up, its jobs are handed back, and a new one takes over
+    def _give_up(self, part: str, error: BaseException) -> None:
+        """A part crashed: the jobs of this identity are handed back, and a new one takes over."""
+        self._telemetry.emit(ServiceCrashed(part, f"{type(error).__name__}: {error}"))
+        self.lost.set()
 
     def _find_lost_claims(self, held: list[HeldJob]) -> None:
         """Leases that the store has under our name and nobody here knows: a claim whose answer was lost."""

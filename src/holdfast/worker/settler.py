@@ -40,6 +40,7 @@ class Settler:
         *,
         buffer: int,
         on_settled: Callable[[Settled], None],
+        on_crash: Callable[[Exception], None],
         lease_lost: Callable[[], bool],
         clock: Clock,
         health: StoreHealth,
@@ -48,6 +49,7 @@ class Settler:
         self._worker = worker
         self._bound = buffer
         self._on_settled = on_settled
+        self._on_crash = on_crash
         self._lease_lost = lease_lost
         self._clock = clock
         self._health = health
@@ -83,7 +85,13 @@ class Settler:
                     self._on_settled(settled)
                 self._in_flight = 0
                 self._room.set()
+        except Exception as error:
+            # Nothing of this can be written any more under this identity: whoever ends it hands the jobs back.
+            self._buffer.clear()
+            self._on_crash(error)
         finally:
+            self._in_flight = 0
+            self._room.set()
             self._flusher = None
 
     async def _settle(self, batch: list[Settlement]) -> list[Settled]:

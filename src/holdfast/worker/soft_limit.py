@@ -16,7 +16,11 @@ from holdfast.core.errors import SoftTimeout
 
 
 class SoftTimeoutCancel(SoftTimeout, asyncio.CancelledError):
-    """What is really raised; users know it as `SoftTimeout`."""
+    """What is really raised; users know it as `SoftTimeout`, and so it is called in what is kept of a run."""
+
+
+SoftTimeoutCancel.__module__ = SoftTimeout.__module__
+SoftTimeoutCancel.__qualname__ = SoftTimeoutCancel.__name__ = SoftTimeout.__name__
 
 
 class SoftLimited:

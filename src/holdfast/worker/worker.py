@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from holdfast.config import Config
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.task import Registry
+from holdfast.runtime.backoff import Backoff
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.service import Service
 from holdfast.runtime.threads import ThreadPool
@@ -42,6 +43,7 @@ class Worker(Service):
         self._clock = clock
         self._telemetry = telemetry
         self._health = health
+        self._after_crash = Backoff(0.1, 30.0)
         self._now = asyncio.Event()
         self.session: Session | None = None
 
@@ -61,6 +63,8 @@ class Worker(Service):
                 await self._finish(session)
                 return
             await session.abandon()
+            if session.crashed:  # what broke once may break every time: no hot loop
+                await self.pause(self._after_crash.next())
             self.session = await self._start_over()
 
     async def on_stop(self) -> None:

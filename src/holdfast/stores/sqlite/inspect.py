@@ -77,7 +77,7 @@ def _info(db: sqlite3.Connection, job_id: bytes) -> JobInfo | None:
      attempt, due_at, started_at, ended_at, worker, result, reason, error_type, error_message, cancel_requested,
      done, total, stage, at) = row  # fmt: skip
     attempts = tuple(_attempt(each) for each in db.execute(SQL["attempts"], (job_id,)))
-    call = json.loads(payload)
+    args, kwargs = _call(payload)
     return JobInfo(
         id=UUID(bytes=id_),
         task=task,
@@ -102,9 +102,18 @@ def _info(db: sqlite3.Connection, job_id: bytes) -> JobInfo | None:
         metadata=None if metadata is None else json.loads(metadata),
         reason=reason,
         cancel_requested=bool(cancel_requested),
-        args=tuple(call["args"]),
-        kwargs=call["kwargs"],
+        args=args,
+        kwargs=kwargs,
     )
+
+
+def _call(payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any] | None]:
+    """The arguments; none where the payload, which may come from outside, is no call."""
+    try:
+        call = json.loads(payload)
+        return tuple(call["args"]), dict(call["kwargs"])
+    except (ValueError, TypeError, KeyError):
+        return (), None
 
 
 def _error(error_type: str | None, message: str | None, attempts: tuple[AttemptInfo, ...]) -> ErrorInfo | None:

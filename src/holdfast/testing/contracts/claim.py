@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from uuid import uuid4
 
-from holdfast.core.errors import LeaseLost
+from holdfast.core.errors import HoldfastError, LeaseLost
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, WorkerId
 from holdfast.core.queue import QueueSettings
@@ -147,6 +148,14 @@ async def check_a_paused_queue_gives_nothing(store: Store) -> None:
     await insert(store, a_job())  # a paused queue accepts
     await store.set_queue(QUEUE, QueueSettings(paused=False))
     assert len(await drain(store, worker)) == 2, "a resumed queue gives its jobs"
+
+
+async def check_a_claim_past_its_deadline_takes_nothing(store: Store) -> None:
+    [job_id] = await insert(store, a_job())
+    worker = await enlist(store)
+    with contextlib.suppress(HoldfastError):  # nobody waits for the answer any more: it may be an error or nothing
+        await store.claim_jobs(worker, {LANE: 1}, deadline_s=-1)
+    assert await state(store, job_id) is State.READY, "a request that comes too late is dropped"
 
 
 async def check_an_abandoned_claim_leaves_nothing_stuck(store: Store) -> None:

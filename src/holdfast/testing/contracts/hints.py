@@ -7,9 +7,11 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from holdfast.core.backpressure import Watermarks
 from holdfast.core.job import NewJob
+from holdfast.core.queue import QueueSettings
 from holdfast.stores.base import Hint, Store
-from holdfast.testing.contracts.arrange import LONG_S, a_job, finish, start
+from holdfast.testing.contracts.arrange import LONG_S, QUEUE, a_job, finish, insert, start
 
 TRIES = 20
 PATIENCE_S = 2.0
@@ -69,6 +71,21 @@ async def check_cancel_requests_are_heard_of(store: Store) -> None:
         await store.cancel_jobs([run.id], reason="not needed")
 
     await _heard(store, Hint.CANCEL, request)
+
+
+async def check_changed_settings_are_heard_of(store: Store) -> None:
+    await _heard(store, Hint.SETTINGS, lambda: store.set_queue(QUEUE, QueueSettings(paused=True)))
+
+
+async def check_a_queue_that_opens_is_heard_of(store: Store) -> None:
+    await store.set_queue(QUEUE, QueueSettings(watermarks=Watermarks(high=1, low=0)))
+
+    async def fill_and_empty() -> None:
+        await insert(store, a_job())
+        await store.insert_jobs([a_job()])  # refused
+        await store.purge_queue(QUEUE, reason="emptied", limit=1)
+
+    await _heard(store, Hint.OPENED, fill_and_empty)
 
 
 async def check_who_left_hears_nothing(store: Store) -> None:

@@ -1,0 +1,241 @@
+"""One scene per store verb: what is in the store before it, and one call of it. Strikes nothing, judges nothing.
+
+Ids, tokens and clocks are fixed, so that what a scene leaves behind can be compared row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from holdfast.core.cause import Cause
+from holdfast.core.job import KeyClaim, LimitSlot, NewJob
+from holdfast.core.queue import QueueSettings
+from holdfast.core.settlement import Bury, Cancel, HandBack, Park, Retry, Snooze, Succeed
+from holdfast.core.worker import NewWorker
+from holdfast.runtime.clock import ManualClock
+from holdfast.stores.sqlite import SqliteStore
+from holdfast.testing.contracts.arrange import ERROR, LANE, LONG_S, PLENTY, PRIORITY, QUEUE, TASK, a_call
+
+BEGIN = 1_800_000_000.0
+SHORT_S = 10.0
+#: When the verb is called: short leases and delays have passed, and so has the youngest age of what is pruned.
+LATER = BEGIN + 2 * LONG_S
+
+WORKER, OTHER = UUID(int=1001), UUID(int=1002)
+JOBS = tuple(UUID(int=n) for n in range(1, 8))
+
+Play = Callable[[SqliteStore], Awaitable[Any]]
+
+
+class Scene(NamedTuple):
+    """What comes before the verb, and the verb. Both may run in different processes."""
+
+    before: Play
+    act: Play
+
+
+SCENES: dict[str, Scene] = {}
+
+
+def open_at(path: str, now: float) -> SqliteStore:
+    return SqliteStore(path, clock=ManualClock(now))
+
+
+def job(number: int, **more: Any) -> NewJob:
+    return NewJob(JOBS[number], TASK, QUEUE, PRIORITY, a_call(number), **more)
+
+
+async def enlist(store: SqliteStore, worker: UUID = WORKER, *, lease_s: float = 100 * LONG_S) -> None:
+    await store.register_worker(NewWorker(worker, "host", 1, 10), lease_s=lease_s)
+
+
+async def running(store: SqliteStore, count: int, *, lease_s: float = 100 * LONG_S, **more: Any) -> None:
+    """`count` jobs leased to WORKER, under the tokens 1, 2, …"""
+    await enlist(store, lease_s=lease_s)
+    await store.insert_jobs([job(n, **more) for n in range(count)])
+    claim = await store.claim_jobs(WORKER, {LANE: PLENTY}, deadline_s=60)
+    assert [job.token for job in claim.jobs] == list(range(1, count + 1))
+
+
+async def dead(store: SqliteStore) -> None:
+    await running(store, 2)
+    await store.settle_jobs(WORKER, [Bury(JOBS[n], n + 1, "permanent", ERROR) for n in range(2)])
+
+
+async def nothing(store: SqliteStore) -> None:
+    """An empty store."""
+
+
+def verb(name: str, before: Play) -> Callable[[Play], Play]:
+    def register(act: Play) -> Play:
+        SCENES[name] = Scene(before, act)
+        return act
+
+    return register
+
+
+# ---------------------------------------------------------------- enqueue
+
+
+@verb("insert_jobs", before=nothing)
+async def insert_jobs(store: SqliteStore) -> Any:
+    key = KeyClaim("k", b"fingerprint", LONG_S)
+    new = [job(0), job(1, delay_s=SHORT_S), job(2, key=key), job(3, waits_for=(JOBS[0],)), job(4, expires_in_s=LONG_S)]
+    return await store.insert_jobs(new)
+
+
+async def one_of_each_wait(store: SqliteStore) -> None:
+    await running(store, 1)
+    await store.insert_jobs([job(1), job(2, delay_s=LONG_S), job(3, waits_for=(JOBS[0],)), job(4, expires_in_s=1)])
+
+
+@verb("cancel_jobs", before=one_of_each_wait)
+async def cancel_jobs(store: SqliteStore) -> Any:
+    return await store.cancel_jobs(JOBS[:5], reason="asked")
+
+
+# ---------------------------------------------------------------- leases
+
+
+@verb("register_worker", before=nothing)
+async def register_worker(store: SqliteStore) -> Any:
+    return await enlist(store)
+
+
+@verb("renew_worker", before=lambda store: running(store, 2))
+async def renew_worker(store: SqliteStore) -> Any:
+    return await store.renew_worker(WORKER, lease_s=200 * LONG_S, held_for_s=0)
+
+
+async def ready_and_limited(store: SqliteStore) -> None:
+    await enlist(store)
+    await store.insert_jobs([job(0), job(1, limit=LimitSlot("one", 1)), job(2, limit=LimitSlot("one", 1))])
+    await store.insert_jobs([job(3, expires_in_s=1)])
+
+
+@verb("claim_jobs", before=ready_and_limited)
+async def claim_jobs(store: SqliteStore) -> Any:
+    return await store.claim_jobs(WORKER, {LANE: PLENTY}, deadline_s=60)
+
+
+async def running_with_a_join(store: SqliteStore) -> None:
+    await running(store, 6, limit=LimitSlot("six", 6))
+    await store.insert_jobs([job(6, waits_for=(JOBS[0],))])
+
+
+@verb("settle_jobs", before=running_with_a_join)
+async def settle_jobs(store: SqliteStore) -> Any:
+    return await store.settle_jobs(
+        WORKER,
+        [
+            Succeed(JOBS[0], 1, b"1"),
+            Retry(JOBS[1], 2, SHORT_S, ERROR),
+            Snooze(JOBS[2], 3, SHORT_S, ERROR),
+            HandBack(JOBS[3], 4, "drained"),
+            Bury(JOBS[4], 5, "permanent", ERROR),
+            Cancel(JOBS[5], 6, "asked"),
+        ],
+    )
+
+
+@verb("record_progress", before=lambda store: running(store, 1))
+async def record_progress(store: SqliteStore) -> Any:
+    return await store.record_progress(WORKER, JOBS[0], 1, done=1.0, total=2.0, stage="half")
+
+
+@verb("hand_back_worker", before=lambda store: running(store, 3))
+async def hand_back_worker(store: SqliteStore) -> Any:
+    return await store.hand_back_worker(WORKER, cause=Cause.HANDED_BACK, why="stopped")
+
+
+async def parked(store: SqliteStore) -> None:
+    await running(store, 3)
+    await store.settle_jobs(WORKER, [Park(JOBS[n], n + 1, "unknown_task", TASK) for n in range(3)])
+
+
+@verb("unpark_jobs", before=parked)
+async def unpark_jobs(store: SqliteStore) -> Any:
+    return await store.unpark_jobs(reason="unknown_task", keys=[TASK])
+
+
+# ---------------------------------------------------------------- upkeep
+
+
+async def timers(store: SqliteStore) -> None:
+    await store.insert_jobs([job(n, delay_s=SHORT_S) for n in range(3)])
+
+
+@verb("promote_jobs", before=timers)
+async def promote_jobs(store: SqliteStore) -> Any:
+    return await store.promote_jobs(limit=PLENTY)
+
+
+async def deadlines(store: SqliteStore) -> None:
+    await store.insert_jobs([job(0, expires_in_s=SHORT_S), job(1, expires_in_s=SHORT_S, delay_s=LONG_S), job(2)])
+
+
+@verb("expire_jobs", before=deadlines)
+async def expire_jobs(store: SqliteStore) -> Any:
+    return await store.expire_jobs(limit=PLENTY)
+
+
+async def silent_worker(store: SqliteStore) -> None:
+    await running(store, 4, lease_s=SHORT_S)
+    await enlist(store, OTHER)
+    await store.cancel_jobs([JOBS[3]], reason="asked")
+
+
+@verb("reap_workers", before=silent_worker)
+async def reap_workers(store: SqliteStore) -> Any:
+    return await store.reap_workers(limit=PLENTY)
+
+
+async def ended(store: SqliteStore) -> None:
+    await running(store, 3)
+    await store.settle_jobs(
+        WORKER, [Succeed(JOBS[0], 1, None), Cancel(JOBS[1], 2, "asked"), Bury(JOBS[2], 3, "permanent", ERROR)]
+    )
+
+
+@verb("prune_jobs", before=ended)
+async def prune_jobs(store: SqliteStore) -> Any:
+    return await store.prune_jobs(keep_succeeded_s=1, keep_cancelled_s=1, limit=PLENTY)
+
+
+async def an_old_key(store: SqliteStore) -> None:
+    await store.insert_jobs([job(0, key=KeyClaim("k", b"fingerprint", SHORT_S))])
+
+
+@verb("sweep", before=an_old_key)
+async def sweep(store: SqliteStore) -> Any:
+    return await store.sweep(limit=PLENTY)
+
+
+# ---------------------------------------------------------------- dead letters and queues
+
+
+@verb("replay_jobs", before=dead)
+async def replay_jobs(store: SqliteStore) -> Any:
+    return await store.replay_jobs(JOBS[:2])
+
+
+@verb("edit_dead", before=dead)
+async def edit_dead(store: SqliteStore) -> Any:
+    return await store.edit_dead(JOBS[0], payload=a_call("mended"))
+
+
+@verb("purge_dead", before=dead)
+async def purge_dead(store: SqliteStore) -> Any:
+    return await store.purge_dead(JOBS[:2])
+
+
+@verb("set_queue", before=nothing)
+async def set_queue(store: SqliteStore) -> Any:
+    return await store.set_queue(QUEUE, QueueSettings(paused=True, weight=3.0))
+
+
+@verb("purge_queue", before=timers)
+async def purge_queue(store: SqliteStore) -> Any:
+    return await store.purge_queue(QUEUE, reason="asked", limit=PLENTY)

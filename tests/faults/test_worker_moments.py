@@ -1,0 +1,129 @@
+"""A worker killed, or stopped past its lease, just before its task begins (C4) and just after it has ended (R2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
+
+import pytest
+from tests.campaign.child import Child, tail_of, until
+from tests.faults.trial import PATIENCE_S, Trial
+from tests.history.records import RunEvent
+
+from holdfast.core.state import State
+
+LEASE_S = 0.7
+
+
+@contextmanager
+def victim(trial: Trial, failpoints: str = "") -> Iterator[Child]:
+    """A worker in another process."""
+    log = trial.place.logs / "victim.log"
+    child = Child("tests.faults.worker", trial.place.directory, LEASE_S, log=log, failpoints=failpoints)
+    try:
+        yield child
+    finally:
+        child.kill()
+
+
+async def _awake_under_a_new_identity(trial: Trial, child: Child, before: object) -> None:
+    def is_somebody_else() -> bool:
+        now = trial.glance.identity(child.pid)
+        return now is not None and now != before
+
+    await until(is_somebody_else, within_s=PATIENCE_S, what="a new identity", log=child.log)
+
+
+@pytest.mark.parametrize(("point", "runs"), [("C4", 1), ("R2", 2)])
+def test_a_job_whose_worker_is_killed_runs_again_and_ends_once(point: str, runs: int, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Trial(tmp_path, lease_s=LEASE_S) as trial:
+            handle = await trial.enqueue(trial.work, 7)
+            with victim(trial, f"{point}=kill9") as child:
+                assert await child.ended(within_s=PATIENCE_S) == -SIGKILL
+            async with trial.hf.worker():
+                assert await handle.result(timeout=PATIENCE_S) == 7
+            assert await trial.causes(handle.id) == ["lease_expired"]
+            report = trial.judged()
+            assert report.sound, report
+            assert report.runs == runs  # whatever was done before R2 is done again: at least once
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("point", ["C4", "R2"])
+def test_a_worker_that_slept_past_its_lease_changes_nothing(point: str, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Trial(tmp_path, lease_s=LEASE_S) as trial:
+            handle = await trial.enqueue(trial.work, 7)
+            with victim(trial, f"{point}=stop") as child:
+                await until(lambda: child.is_stopped, within_s=PATIENCE_S, what="the stop", log=child.log)
+                zombie = trial.glance.identity(child.pid)
+                async with trial.hf.worker():
+                    assert await handle.result(timeout=PATIENCE_S) == 7
+                    info = await handle.info()
+                    child.signal(SIGCONT)
+                    await _awake_under_a_new_identity(trial, child, zombie)
+                child.signal(SIGTERM)
+                assert await child.ended(within_s=PATIENCE_S) == 0, tail_of(child.log)
+            assert await handle.info() == info
+            assert info.worker != str(zombie)
+            assert await trial.causes(handle.id) == ["lease_expired"]
+            report = trial.judged()
+            assert report.sound, report
+            assert report.runs == 2
+
+    asyncio.run(run())
+
+
+def test_every_write_of_a_zombie_is_refused(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Trial(tmp_path, lease_s=LEASE_S) as trial:
+            handle = await trial.enqueue(trial.hold, 7)
+            with victim(trial) as child:
+                await trial.started()
+                child.signal(SIGSTOP)
+                zombie = trial.glance.identity(child.pid)
+                async with trial.hf.worker():
+                    await trial.started(2)
+                    trial.release()
+                    assert await handle.result(timeout=PATIENCE_S) == 7
+                    info = await handle.info()
+                    child.signal(SIGCONT)
+                    await _awake_under_a_new_identity(trial, child, zombie)
+                child.signal(SIGTERM)
+                assert await child.ended(within_s=PATIENCE_S) == 0, tail_of(child.log)
+            outcomes = {line.worker: line.outcome for line in trial.runs(RunEvent.END)}
+            assert outcomes[str(zombie)] in ("CancelledError", "LeaseLost")  # it was told, one way or the other
+            assert info.state is State.SUCCEEDED
+            assert info.stage == f"by {info.worker}"  # not the zombie's
+            assert await handle.info() == info
+            report = trial.judged()
+            assert report.sound, report
+
+    asyncio.run(run())
+
+
+def test_a_nap_shorter_than_the_lease_costs_nothing(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Trial(tmp_path, lease_s=30.0) as trial:
+            handle = await trial.enqueue(trial.hold, 7)
+            log = trial.place.logs / "napper.log"
+            child = Child("tests.faults.worker", tmp_path, 30.0, log=log)
+            try:
+                await trial.started()
+                child.signal(SIGSTOP)
+                await until(lambda: child.is_stopped, within_s=PATIENCE_S, what="the stop")
+                trial.release()
+                child.signal(SIGCONT)
+                assert await handle.result(timeout=PATIENCE_S) == 7
+            finally:
+                child.kill()
+            report = trial.judged()
+            assert report.sound, report
+            assert report.runs == 1
+
+    asyncio.run(run())
