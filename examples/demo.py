@@ -224,7 +224,9 @@ async def keep_producing(seconds: float, narrator: Narrator) -> None:
 async def summarise() -> None:
     """Every job and every run, as the store has them."""
     heading("What the store has on record")
-    infos = await hf.jobs.list(limit=1000)
+    infos: list[JobInfo] = []
+    while page := await hf.jobs.list(limit=1000, before=infos[-1].id if infos else None):
+        infos += page
     print(f"  {'task':<14} {'jobs':>5} {'runs':>5} {'succeeded':>10} {'dead':>5} {'cancelled':>10} {'waiting':>8}")
     for task in sorted({info.task for info in infos}):
         ours = [info for info in infos if info.task == task]
@@ -259,9 +261,9 @@ async def demonstrate(seconds: float) -> None:
                 await keep_producing(seconds, narrator)
         await summarise()
     heading("What to try next")
-    print("  make run ARGS='--seconds 30'             more jobs; press Ctrl-C and see it drain")
-    print("  python -m examples.dead_letters           also: quickstart, idempotency, progress, backpressure")
-    print("  README.md, then docs/tasks.md             how to write tasks of your own")
+    print("  make run ARGS='--seconds 30'                more jobs; press Ctrl-C and see it drain")
+    print("  .venv/bin/python -m examples.dead_letters   also: quickstart, idempotency, progress, backpressure")
+    print("  README.md, then docs/tasks.md               how to write tasks of your own")
 
 
 def main() -> None:

@@ -30,7 +30,6 @@ EXPECTED = {
         "refused: order-17",
         "shipped: ['17', '18']",
     ],
-    "progress": ["running", "succeeded  100%  done", "result: 8"],
     "backpressure": [
         "accepted 20, then: full, try again in 5 s",
         "a producer that waited got through, result 20",
@@ -48,7 +47,7 @@ def test_an_example_shows_what_it_is_there_to_show(name: str, tmp_path: Path) ->
 
 def test_every_example_is_run_here() -> None:
     names = {path.stem for path in (ROOT / "examples").glob("*.py")} - {"__init__"}
-    assert names == {*EXPECTED, "demo"}
+    assert names == {*EXPECTED, "demo", "progress"}
 
 
 def test_progress_is_seen_while_it_is_made(tmp_path: Path) -> None:
@@ -56,6 +55,7 @@ def test_progress_is_seen_while_it_is_made(tmp_path: Path) -> None:
     seen = [int(number) for number in re.findall(r"running +(\d+)%", printed)]
     assert len(seen) > 2, printed
     assert seen == sorted(set(seen))
+    assert "succeeded  100%  done\nresult: 8\n" in printed
 
 
 def test_the_demonstration_tells_a_whole_story_and_ends(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The rules of the store that review has shown to matter, each with the interleaving that once broke it.
+"""Rules 1 to 6 of the store, each with the interleaving that once broke it: leases, claims, endings, cancels, keys.
 
 On SQLite one transaction runs at a time, so what can come in between comes between two of them.
 """
@@ -79,6 +79,19 @@ def test_rule_1_a_reaped_worker_writes_nothing_and_is_not_revived(tmp_path: Path
     _in_a_pair(tmp_path, play)
 
 
+def test_rule_1_a_lease_that_has_run_out_is_good_for_nothing_though_nobody_reaped_it(tmp_path: Path) -> None:
+    async def play(stores: Pair) -> None:
+        one, _, clock = stores
+        worker = await enlist(one, lease_s=10)
+        [waiting] = await insert(one, a_job())
+        clock.advance(10)
+        with pytest.raises(LeaseLost):
+            await claim(one, worker)
+        assert await state(one, waiting) is State.READY
+
+    _in_a_pair(tmp_path, play)
+
+
 def test_rule_1_a_lease_without_its_worker_is_reaped_as_well(tmp_path: Path) -> None:
     async def play(stores: Pair) -> None:
         one, other, _ = stores
@@ -115,9 +128,8 @@ def test_rule_2_a_claim_that_nobody_waits_for_any_more_is_not_made(tmp_path: Pat
         one, _, clock = stores
         [job_id] = await insert(one, a_job())
         worker = await enlist(one)
-        arm("set_queue.inside", "hang")  # the writer is busy
-        busy = asyncio.ensure_future(one.purge_queue("none", reason="", limit=1))
         arm("purge_queue.inside", "hang")
+        busy = asyncio.ensure_future(one.purge_queue("none", reason="", limit=1))  # keeps the writer busy
         await wait_hit("purge_queue.inside")
         late = asyncio.ensure_future(one.claim_jobs(worker, {LANE: 1}, deadline_s=1.0))
         await asyncio.sleep(0)
@@ -160,15 +172,8 @@ def test_rule_3_one_flush_may_bring_every_verdict(tmp_path: Path) -> None:
         lost_answer = [Succeed(known.id, known.token, b"1"), Retry(retried.id, retried.token, 9.0, ERROR)]
         with armed("settle_jobs.committed", "fail"), pytest.raises(StoreUnavailable, match="lost"):
             await one.settle_jobs(worker, lost_answer)
-        verdicts = await one.settle_jobs(
-            worker,
-            [
-                lost_answer[0],
-                Succeed(fresh.id, fresh.token, None),
-                Succeed(stale.id, stale.token, None),
-                lost_answer[1],
-            ],
-        )
+        flush = [lost_answer[0], Succeed(fresh.id, fresh.token, None), Succeed(stale.id, stale.token, None)]
+        verdicts = await one.settle_jobs(worker, [*flush, lost_answer[1]])
         assert verdicts == [Verdict.ALREADY, Verdict.APPLIED, Verdict.LOST, Verdict.ALREADY]
         await finish(other, second)
         found = await states(one, stale.id, fresh.id, known.id, retried.id)

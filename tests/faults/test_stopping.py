@@ -6,20 +6,19 @@ import asyncio
 import time
 from pathlib import Path
 from signal import SIGTERM
-from uuid import UUID
 
 import pytest
 from tests.campaign.child import Child, tail_of, until
+from tests.faults.test_alone import lose_twice
 from tests.faults.test_worker_moments import victim
 from tests.faults.trial import PATIENCE_S, Trial
 from tests.history.records import RunEvent
 
-from holdfast.core.fairness import Lane
 from holdfast.core.state import State
 from holdfast.runtime.failpoints import arm
 from holdfast.stores.sqlite import SqliteStore
 from holdfast.telemetry.events import JobStarted, WorkerDraining, WorkerLeaseLost, WorkerStopped
-from holdfast.testing.contracts.arrange import claim, enlist, lose
+from holdfast.testing.contracts.arrange import lose
 from holdfast.worker import session
 
 
@@ -159,13 +158,13 @@ def test_jobs_that_must_run_alone_do_not_hold_up_a_drain(tmp_path: Path) -> None
     async def run() -> None:
         async with Trial(tmp_path, grace_s=0.0) as trial:
             lonely = [await trial.enqueue(trial.work, n) for n in range(3)]
-            await _lose_twice(trial, [handle.id for handle in lonely])
+            await lose_twice(trial, [handle.id for handle in lonely])
             held = await trial.enqueue(trial.hold, 7)
             worker = trial.hf.worker(concurrency=100)
             await worker.start()
             await trial.started()
             counts = trial.glance.counts()
-            assert (counts["active"], counts["ready"]) == (4, 0), "all are claimed, only the neighbour runs"
+            assert (counts["active"], counts["ready"]) == (1, 3), "they wait until the neighbour has ended"
             await asyncio.wait_for(worker.stop(), PATIENCE_S)
             assert [line.job_id for line in trial.runs()] == [str(held.id)]
             for handle in [*lonely, held]:
@@ -178,14 +177,3 @@ def test_jobs_that_must_run_alone_do_not_hold_up_a_drain(tmp_path: Path) -> None
             assert report.overlapping_runs == 0
 
     asyncio.run(run())
-
-
-async def _lose_twice(trial: Trial, job_ids: list[UUID]) -> None:
-    """Two workers die with these jobs: from now on they run alone."""
-    store = SqliteStore(str(trial.place.database))
-    await store.open()
-    for _ in range(2):
-        worker = await enlist(store)
-        assert [job.id for job in await claim(store, worker, lane=Lane("default", 5))] == job_ids
-        await lose(store, worker)
-    await store.close()

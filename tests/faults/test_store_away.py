@@ -104,7 +104,8 @@ def test_a_part_of_the_worker_that_breaks_leaves_no_job_behind(verb: str, tmp_pa
                 assert [await handle.result(timeout=PATIENCE_S) for handle in handles] == [0, 1, 2]
                 await until(lambda: hits(f"{verb}.inside"), within_s=PATIENCE_S, what="the strike")
                 await until(lambda: hits(f"{verb}.inside") > 1, within_s=PATIENCE_S, what="the next try")
-            assert len(trial.of(ServiceCrashed)) == (0 if verb == "renew_worker" else 1)
+            # Claims and renewals are tried again; an outcome that cannot be written costs the worker its identity.
+            assert len(trial.of(ServiceCrashed)) == (verb == "settle_jobs")
             report = trial.judged()
             assert report.sound, report
 

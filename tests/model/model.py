@@ -125,14 +125,15 @@ class Model:
     def valid(self, worker: WorkerId) -> bool:
         return self.workers.get(worker, self.now) > self.now
 
-    def claim(self, lanes: Mapping[Lane, int]) -> tuple[list[Expected], dict[Lane, int]]:
+    def claim(self, lanes: Mapping[Lane, int], *, alone: bool) -> tuple[list[Expected], dict[Lane, int], bool]:
         """What a valid worker gets; `lease` is called with the tokens that the store gave."""
         runs: list[Expected] = []
         scanned: dict[Lane, int] = {}
+        lonely = False
         for lane, quota in lanes.items():
-            if lane.queue in self.paused:
+            if lane.queue in self.paused or (alone and runs):
                 continue
-            head = self.ready_in(lane)[:quota]
+            head = self.ready_in(lane, alone=alone)[: 1 if alone else quota]
             scanned[lane] = len(head)
             for job in head:
                 if self._overdue(job):
@@ -143,16 +144,17 @@ class Model:
                     job.state = State.RUNNING
                     job.attempt += 1
                     runs.append(Expected(job.new.id, job.attempt, job.losses >= 2))
-        return runs, scanned
+            lonely = lonely or (not alone and bool(self.ready_in(lane, alone=True)))
+        return runs, scanned, lonely
 
     def lease(self, worker: WorkerId, tokens: Mapping[JobId, int]) -> None:
         for job_id, token in tokens.items():
             job = self.jobs[job_id]
             job.worker, job.token, job.started_at = worker, token, self.now
 
-    def ready_in(self, lane: Lane) -> list[Job]:
+    def ready_in(self, lane: Lane, *, alone: bool) -> list[Job]:
         ready = (job for job in self.jobs.values() if job.state is State.READY and job.lane == lane)
-        return sorted(ready, key=lambda job: job.seq)
+        return sorted((job for job in ready if (job.losses >= 2) == alone), key=lambda job: job.seq)
 
     def held(self, worker: WorkerId, held_for_s: float = 0.0) -> set[tuple[JobId, int]]:
         return {

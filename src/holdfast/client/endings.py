@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable
 
-from holdfast.core.errors import JobNotFound, NotOpen, StoreUnavailable
+from holdfast.core.errors import JobNotFound, NotOpen, StoreError
 from holdfast.core.job import JobId
 from holdfast.runtime.service import Service
 from holdfast.stores.base import Ended, Hint, Store
@@ -52,7 +52,8 @@ class Endings(Service):
                 await self._look()
                 await asyncio.sleep(min(0.1, (loop.time() - began) * _REST_FACTOR))
         except Exception as error:
-            self._give_up(lambda job_id: error)
+            broken = error
+            self._give_up(lambda _: broken)
             raise
         finally:
             leave()
@@ -74,7 +75,7 @@ class Endings(Service):
         for start in range(0, len(ids), _CHUNK):
             try:
                 found = await self._store.endings(ids[start : start + _CHUNK])
-            except StoreUnavailable:
+            except StoreError:
                 return  # it is asked again; the waiters have deadlines of their own
             for job_id, ended in found.items():
                 for future in self._waiting.pop(job_id, []):

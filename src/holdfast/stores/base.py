@@ -68,6 +68,8 @@ class Claim(NamedTuple):
     scanned: dict[Lane, int]
     """Rows taken out of `ready` per lane, also those that were parked or ended instead of run: fewer than the
     quota means that the lane is empty."""
+    lonely: bool = False
+    """Jobs that must run alone wait in these lanes; they were passed over."""
 
 
 class HeldJob(NamedTuple):
@@ -206,12 +208,18 @@ class LeaseStore(Protocol):
     async def register_worker(self, worker: NewWorker, *, lease_s: float) -> None: ...
 
     async def renew_worker(self, worker: WorkerId, *, lease_s: float, held_for_s: float) -> Renewal:
-        """Prolong the lease. LeaseLost: the row is gone or expired; it is never made anew."""
+        """Prolong the lease. LeaseLost: this worker was declared dead; its row is never made anew.
+
+        One whose lease has run out but whom nobody has reaped may go on: its jobs are still its own.
+        """
         ...
 
-    async def claim_jobs(self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float) -> Claim:
+    async def claim_jobs(
+        self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
+    ) -> Claim:
         """Lease up to a quota per lane, oldest first. LeaseLost if the worker's lease is not valid now.
 
+        `alone`: nothing runs here, so take one job of these lanes that must run alone, and nothing else.
         Not begun within `deadline_s`, the store drops the request (the caller has gone by then).
         """
         ...

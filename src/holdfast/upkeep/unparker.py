@@ -1,7 +1,4 @@
-"""unpark: jobs that a worker which does not know their task has parked, while one that does is at work.
-
-A worker lifts the reason when it starts; this is for what is parked later, as in a rolling deployment.
-"""
+"""unpark: jobs of a task that some worker did not know, for as long as this one, which knows it, is there."""
 
 from __future__ import annotations
 
@@ -12,12 +9,11 @@ from holdfast.stores.health import StoreHealth
 from holdfast.telemetry.hub import Telemetry
 from holdfast.upkeep.periodic import Periodic
 
-_EVERY_S = 5.0
-"""A job may be parked again and again until the right worker gets it: not too often."""
+_EVERY_S = 2.0
 
 
 class Unparker(Periodic):
-    """Makes parked jobs ready whose task this app knows."""
+    """Again and again, not only at the start: in a rolling deploy old workers go on parking new tasks."""
 
     def __init__(self, store: Store, registry: Registry, *, telemetry: Telemetry, health: StoreHealth) -> None:
         super().__init__(store, telemetry=telemetry, health=health)

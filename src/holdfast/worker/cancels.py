@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.core.errors import StoreUnavailable
+from holdfast.core.errors import StoreError
 from holdfast.core.job import WorkerId
 from holdfast.runtime.service import Service
 from holdfast.stores.base import LeaseStore
@@ -27,7 +27,7 @@ class CancelWatch(Service):
                 continue
             try:
                 requests = await self._store.cancel_requests(self._worker)
-            except StoreUnavailable:
+            except StoreError:
                 continue
             for request in requests:
                 run = self._runs.get(request.token)

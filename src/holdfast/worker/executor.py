@@ -95,7 +95,11 @@ class Executor:
         await afailpoint(R2)
         if run.interruption is Interruption.LEASE_LOST:
             return None
-        return decide(outcome, job_id=job.id, token=job.token, attempt=job.attempt, policy=policy, rng=self._rng)
+        settle = partial(decide, job_id=job.id, token=job.token, attempt=job.attempt, policy=policy, rng=self._rng)
+        try:
+            return settle(outcome)
+        except Exception as error:  # an exception of the user's that is not what its class promises
+            return settle(Failed(error))
 
     def _plan(self, job: ClaimedJob) -> Plan | None:
         """The task and the options that hold for this job; None for an unknown task."""
@@ -136,7 +140,7 @@ class Executor:
         # Whoever returns a value has done the work, also when it was asked to stop meanwhile.
         try:
             return Succeeded(plan.signature.encode_result(value, limit=self._config.result_limit))
-        except InvalidArguments as error:
+        except Exception as error:  # a serialiser is the user's code, and may raise anything
             return Rejected("bad_result", error)
 
     async def _call_async(

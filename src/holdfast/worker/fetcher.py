@@ -5,7 +5,8 @@ Duties:
 2. Under load wait a moment for more free slots, so that one claim serves many; when idle ask on every hint, and
    every `poll_s` in case a hint was lost.
 3. Follow queue settings (weights, new queues) within a second.
-4. A job that must run alone waits until nothing else runs here, and nothing is started beside it.
+4. When a job that must run alone waits, stop claiming until nothing runs here, take that one, and start nothing
+   beside it. If others run for too long for that, go on with ordinary work and be more patient next time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from holdfast.core.errors import InvalidOptions, LeaseLost, StoreUnavailable
+from holdfast.core.errors import InvalidOptions, LeaseLost, StoreError
 from holdfast.core.fairness import Lane, Quotas
 from holdfast.core.job import ClaimedJob, WorkerId
 from holdfast.core.priority import DEFAULT_WEIGHTS, HIGHEST, LOWEST, check_weights, weight_of
@@ -27,6 +28,8 @@ from holdfast.worker.slots import Slots
 _GATHER_S = 0.002
 _HINTS_EVERY_S = 0.02
 _SETTINGS_EVERY_S = 1.0
+_RENEWAL_S = 0.1
+_PATIENCE_S, _MOST_PATIENCE_S = 5.0, 600.0
 
 
 class Fetcher(Service):
@@ -68,6 +71,9 @@ class Fetcher(Service):
         self._hinted = False
         self._hinted_at_s = float("-inf")
         self._idle = True
+        self._lonely = False
+        self._alone_again_s = float("-inf")
+        self._patience_s = _PATIENCE_S
         self.claiming = False
 
     def hint(self, hint: Hint) -> None:
@@ -91,11 +97,14 @@ class Fetcher(Service):
             if self.stopping.is_set() or not self._slots.free:
                 continue
             try:
+                if self._lonely and self._clock.monotonic() >= self._alone_again_s:
+                    await self._run_alone()
                 more = await self._fetch()
             except LeaseLost:
-                self._on_lease_lost()
-                return
-            except (StoreUnavailable, TimeoutError) as error:
+                self._on_lease_lost()  # the heartbeat finds out; a clock that jumped is no loss
+                await self.pause(_RENEWAL_S)
+                continue
+            except (StoreError, TimeoutError) as error:
                 await self.pause(self._health.failed(error))
                 continue
             self._health.worked()
@@ -122,19 +131,17 @@ class Fetcher(Service):
         # With fewer slots than lanes a round does not reach all of them; a hint may also have been put off.
         return self._hinted or self._quotas.expectant
 
-    async def _claim(self, plan: Mapping[Lane, int]) -> dict[Lane, int]:
+    async def _claim(self, plan: Mapping[Lane, int], *, alone: bool = False) -> dict[Lane, int]:
         """Claim and start; returns how many rows each lane gave."""
         self.claiming = True
         try:
             async with asyncio.timeout(self._deadline_s):
-                claim = await self._store.claim_jobs(self._worker, plan, deadline_s=self._deadline_s / 2)
-            self._record(plan, claim)
+                claim = await self._store.claim_jobs(self._worker, plan, deadline_s=self._deadline_s / 2, alone=alone)
+            if not alone:
+                self._lonely = claim.lonely
+                self._record(plan, claim)
             for job in claim.jobs:
-                if not job.alone:
-                    self._start(job)
-            for job in claim.jobs:
-                if job.alone:
-                    await self._run_alone(job)
+                self._start(job)
         finally:
             self.claiming = False
         return claim.scanned
@@ -146,13 +153,16 @@ class Fetcher(Service):
         else:
             self._start_run(job)
 
-    async def _run_alone(self, job: ClaimedJob) -> None:
-        """Nothing beside it, before or after."""
-        if not self.stopping.is_set():
-            await self._slots.wait(self._slots.size)
-        self._start(job)
-        if not self.stopping.is_set():
-            await self._slots.wait(self._slots.size)
+    async def _run_alone(self) -> None:
+        """One job with nothing beside it, then ordinary work again."""
+        await self._slots.wait(self._slots.size, at_most_s=self._patience_s)
+        if self._slots.taken or self.stopping.is_set():
+            self._alone_again_s = self._clock.monotonic() + self._patience_s
+            self._patience_s = min(_MOST_PATIENCE_S, self._patience_s * 2)
+            return
+        self._patience_s = _PATIENCE_S
+        await self._claim(dict.fromkeys(self._weights, 1), alone=True)
+        await self._slots.wait(self._slots.size)
 
     def _record(self, plan: Mapping[Lane, int], claim: Claim) -> None:
         runnable: dict[Lane, int] = {}

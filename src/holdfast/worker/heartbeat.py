@@ -10,6 +10,7 @@ Duties:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from holdfast.core.errors import LeaseLost, StoreError
@@ -46,6 +47,7 @@ class Heartbeat:
         self._on_held = on_held
         self._thread = LoopThread("holdfast-heartbeat")
         self._trusted_until_s = 0.0
+        self._woken = asyncio.Event()
         self.lost = False
 
     def start(self, *, registered_at_s: float) -> None:
@@ -64,7 +66,7 @@ class Heartbeat:
             left_s = self._trusted_until_s - self._clock.monotonic() - MARGIN * self._lease_s
             if left_s <= 0:
                 return self._lose()
-            await asyncio.sleep(min(pause_s, left_s))
+            await self._pause(min(pause_s, left_s))
             asked_s = self._clock.monotonic()
             try:
                 async with asyncio.timeout(max(0.01, self._trusted_until_s - asked_s)):
@@ -79,6 +81,19 @@ class Heartbeat:
             self._trusted_until_s = asked_s + self._lease_s
             pause_s = self._lease_s / BEATS_PER_LEASE
             self._tell(self._on_held, renewal.held)
+
+    def beat_now(self) -> None:
+        """Do not wait for the next beat: somebody doubts the lease."""
+        self._thread.submit(self._wake())
+
+    async def _wake(self) -> None:
+        self._woken.set()
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        self._woken.clear()
 
     def _lose(self) -> None:
         self.lost = True

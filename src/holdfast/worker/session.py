@@ -6,6 +6,7 @@ Whoever loses the lease starts over as somebody else: a session is never revived
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from typing import Any
@@ -13,9 +14,9 @@ from uuid import uuid4
 
 from holdfast.config import Config
 from holdfast.core.cause import Cause
-from holdfast.core.errors import StoreUnavailable
+from holdfast.core.errors import NotOpen, StoreError
 from holdfast.core.job import ClaimedJob
-from holdfast.core.settlement import UNKNOWN_TASK, Bury, HandBack, Park, Retry, Settlement, Verdict
+from holdfast.core.settlement import Bury, HandBack, Park, Retry, Settlement, Verdict
 from holdfast.core.task import Registry
 from holdfast.core.worker import NewWorker
 from holdfast.runtime.clock import Clock
@@ -97,7 +98,7 @@ class Session:
             known_queues=lambda: {task.options.queue for task in registry},
             start_run=self._start_run,
             give_back=self._give_back,
-            on_lease_lost=self._lose,
+            on_lease_lost=self._doubt_lease,
             on_crash=lambda service, error: self._give_up(service.name, error),
             deadline_s=config.lease_s * CLAIM_DEADLINE,
             poll_s=config.poll_s,
@@ -121,11 +122,6 @@ class Session:
         worker = NewWorker(self.id, socket.gethostname(), os.getpid(), self._config.concurrency, self._config.queues)
         await self._store.register_worker(worker, lease_s=self._config.lease_s)
         self._heartbeat.start(registered_at_s=asked_s)
-        try:
-            await self._store.unpark_jobs(reason=UNKNOWN_TASK, keys=self._registry.names())
-        except BaseException:
-            await self._heartbeat.stop()
-            raise
         self._leave = self._store.subscribe(self._on_hint)
         await self._cancels.start()
         await self._fetcher.start()
@@ -157,7 +153,7 @@ class Session:
             return
         try:
             await self._store.hand_back_worker(self.id, cause=Cause.HANDED_BACK, why=why)
-        except StoreUnavailable:
+        except StoreError:
             return  # the lease runs out by itself
 
     async def _wind_up(self, why: Interruption) -> None:
@@ -242,6 +238,10 @@ class Session:
         self._fetcher.hint(hint)
         if hint & Hint.CANCEL and self._runs:
             self._cancels.wake()
+
+    def _doubt_lease(self) -> None:
+        with contextlib.suppress(NotOpen):  # the heartbeat has ended: it knows
+            self._heartbeat.beat_now()
 
     def _lose(self) -> None:
         if not self.lost.is_set():

@@ -23,39 +23,61 @@ LIMIT = "limit"
 
 def claim_jobs(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
     """Take the head of each lane up to its quota; what may not run now is parked or ended on the way."""
+    scanned: dict[Lane, int] = {}
+    jobs: list[ClaimedJob] = []
+    lonely = False
+    for lane, quota in _open_lanes(tx, worker, lanes):
+        taken, scanned[lane] = _take(tx, worker, lane, SQL["pick"], quota)
+        jobs += taken
+        lonely = lonely or tx.db.execute(SQL["lonely"], lane).fetchone() is not None
+    return Claim(jobs, scanned, lonely)
+
+
+def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
+    """One job that must run alone. Never two: the death of the one would be laid at the other's door."""
+    scanned: dict[Lane, int] = {}
+    for lane, _ in _open_lanes(tx, worker, lanes):
+        jobs, scanned[lane] = _take(tx, worker, lane, SQL["pick_lonely"], 1)
+        if jobs:
+            return Claim(jobs, scanned)
+    return Claim([], scanned)
+
+
+def _open_lanes(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> list[tuple[Lane, int]]:
+    """The lanes that may be claimed from, once it is sure that this worker may claim."""
     if not tx.db.execute(SQL["lease_is_valid"], (worker.bytes, tx.now)).fetchone():
         raise LeaseLost(f"worker {worker} holds no valid lease: it was declared dead or has run out")
     paused = {queue for (queue,) in tx.db.execute(SQL["paused"])}
-    scanned: dict[Lane, int] = {}
+    return [(lane, quota) for lane, quota in lanes.items() if quota > 0 and lane.queue not in paused]
+
+
+def _take(tx: Tx, worker: WorkerId, lane: Lane, pick: str, quota: int) -> tuple[list[ClaimedJob], int]:
+    """`ready` → `active` for the rows that `pick` finds; also how many rows it found."""
+    rows = tx.db.execute(pick, (*lane, quota)).fetchall()
+    if not rows:
+        return [], 0
+    tx.db.executemany(SQL["leave_ready"], [(*lane, row[1], row[0]) for row in rows])
+    tx.left_ready(lane.queue, len(rows))
+    token = tx.take_numbers("token", len(rows))
     leases: list[tuple[Any, ...]] = []
     jobs: list[ClaimedJob] = []
-    for lane, quota in lanes.items():
-        if quota <= 0 or lane.queue in paused:
+    for n, row in enumerate(rows):
+        (seq, tag, job_id, attempt, losses, crashes, task, payload, options, most, tenant, headers,
+         expires_at, limit_key, _) = row  # fmt: skip
+        ordinary = task is not None and expires_at is None and limit_key is None
+        if not ordinary and not _may_run(tx, lane, row):
             continue
-        rows = tx.db.execute(SQL["pick"], (lane.queue, lane.priority, quota)).fetchall()
-        scanned[lane] = len(rows)
-        if not rows:
-            continue
-        tx.db.executemany(SQL["leave_ready"], [(lane.queue, lane.priority, row[1], row[0]) for row in rows])
-        tx.left_ready(lane.queue, len(rows))
-        token = tx.take_numbers("token", len(rows))
-        for n, row in enumerate(rows):
-            (seq, tag, job_id, attempt, losses, crashes, task, payload, options, most, tenant, headers,
-             expires_at, limit_key, _) = row  # fmt: skip
-            ordinary = task is not None and expires_at is None and limit_key is None
-            if not ordinary and not _may_run(tx, lane, row):
-                continue
-            leases.append((job_id, token + n, worker.bytes, attempt + 1, *lane, tag, seq, losses, crashes, tx.now))
-            jobs.append(
-                ClaimedJob(
-                    UUID(bytes=job_id), token + n, attempt + 1, task, lane.queue, lane.priority, payload,
-                    options, most, tenant, alone(losses), headers,
-                )
-            )  # fmt: skip
+        leases.append((job_id, token + n, worker.bytes, attempt + 1, *lane, tag, seq, losses, crashes, tx.now))
+        jobs.append(
+            ClaimedJob(
+                UUID(bytes=job_id), token + n, attempt + 1, task, lane.queue, lane.priority, payload,
+                options, most, tenant, alone(losses), headers,
+            )
+        )  # fmt: skip
     if leases:
         tx.db.executemany(SQL["lease"], leases)
         tx.hints |= Hint.RUNNING
-    return Claim(jobs, scanned)
+    return jobs, len(rows)
 
 
 def _may_run(tx: Tx, lane: Lane, row: tuple[Any, ...]) -> bool:

@@ -26,8 +26,10 @@ _BROKEN = {
 }
 
 
-def translate(error: sqlite3.Error, path: str) -> StoreError:
+def translate(error: Exception, path: str) -> StoreError:
     """Our error for one of sqlite3's; the original stays its cause."""
+    if isinstance(error, UnicodeEncodeError | OverflowError):  # a lone surrogate, a number of over 64 bits
+        return StoreDataError(f"SQLite store {path} cannot keep a value: {error}")
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if code is not None else None
     where = f"SQLite store {path}"

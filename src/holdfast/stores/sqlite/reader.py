@@ -19,9 +19,9 @@ T = TypeVar("T")
 class Reader:
     """Runs queries, each as one snapshot, on a small pool of threads."""
 
-    def __init__(self, path: str, *, threads: int = 2) -> None:
+    def __init__(self, path: str, *, name: str, threads: int = 2) -> None:
         self._path = path
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="holdfast-sqlite-reader")
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"holdfast-sqlite-{name}")
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
 

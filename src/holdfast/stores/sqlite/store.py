@@ -52,7 +52,9 @@ class SqliteStore:
         self.path = path
         self._clock = clock or SystemClock()
         self._writer = Writer(path, clock=self._clock, watermarks=watermarks)
-        self._reader = Reader(path)
+        # Two: a slow report must not keep the engine's own questions waiting.
+        self._reader = Reader(path, name="engine")
+        self._reports = Reader(path, name="report")
 
     async def open(self) -> None:
         await asyncio.to_thread(self._writer.open)
@@ -62,6 +64,7 @@ class SqliteStore:
 
     def _close(self) -> None:
         self._reader.close()
+        self._reports.close()
         self._writer.close()
         if self._private is not None:
             shutil.rmtree(self._private, ignore_errors=True)
@@ -95,10 +98,11 @@ class SqliteStore:
             partial(workers.renew_worker, worker=worker, lease_s=lease_s, held_for_s=held_for_s),
         )
 
-    async def claim_jobs(self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float) -> Claim:
-        return await self._writer.submit(
-            "claim_jobs", partial(claim.claim_jobs, worker=worker, lanes=lanes), deadline_s=deadline_s
-        )
+    async def claim_jobs(
+        self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
+    ) -> Claim:
+        take = claim.claim_alone if alone else claim.claim_jobs
+        return await self._writer.submit("claim_jobs", partial(take, worker=worker, lanes=lanes), deadline_s=deadline_s)
 
     async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
         return await self._writer.submit(
@@ -180,16 +184,16 @@ class SqliteStore:
     # ------------------------------------------------------------ reports
 
     async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
-        return await self._reader.query(partial(inspect.job_infos, job_ids=job_ids))
+        return await self._reports.query(partial(inspect.job_infos, job_ids=job_ids))
 
     async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> list[JobInfo]:
-        return await self._reader.query(partial(inspect.list_jobs, where=where, limit=limit, before=before))
+        return await self._reports.query(partial(inspect.list_jobs, where=where, limit=limit, before=before))
 
     async def count_jobs(self, where: JobFilter) -> int:
-        return await self._reader.query(partial(inspect.count_jobs, where=where))
+        return await self._reports.query(partial(inspect.count_jobs, where=where))
 
     async def list_queues(self) -> list[QueueInfo]:
-        return await self._reader.query(partial(queues.list_queues, now=self._clock.now()))
+        return await self._reports.query(partial(queues.list_queues, now=self._clock.now()))
 
     async def list_workers(self) -> list[WorkerInfo]:
-        return await self._reader.query(queues.list_workers)
+        return await self._reports.query(queues.list_workers)

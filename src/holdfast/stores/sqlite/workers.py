@@ -28,9 +28,9 @@ def register_worker(tx: Tx, worker: NewWorker, *, lease_s: float) -> None:
 
 
 def renew_worker(tx: Tx, worker: WorkerId, *, lease_s: float, held_for_s: float) -> Renewal:
-    """Prolong a lease that still holds; one that ran out is gone, even if nobody has reaped it yet."""
-    if not tx.db.execute(SQL["renew"], (tx.now + lease_s, worker.bytes, tx.now)).rowcount:
-        raise LeaseLost(f"worker {worker} was declared dead, or its lease ran out before it was renewed")
+    """Prolong the lease of a worker that nobody has declared dead."""
+    if not tx.db.execute(SQL["renew"], (tx.now + lease_s, worker.bytes)).rowcount:
+        raise LeaseLost(f"worker {worker} was declared dead: its jobs belong to others")
     held = tx.db.execute(SQL["held"], (worker.bytes, tx.now - held_for_s)).fetchall()
     return Renewal(tx.now, [HeldJob(UUID(bytes=job_id), token) for job_id, token in held])
 

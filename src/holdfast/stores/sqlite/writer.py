@@ -219,7 +219,7 @@ class Writer:
             db.execute("ROLLBACK TO verb")
             db.execute("RELEASE verb")
             match error:
-                case sqlite3.Error():
+                case sqlite3.Error() | UnicodeEncodeError() | OverflowError():
                     return None, translate(error, self._path), Hint.NOTHING
                 case FailpointHit():
                     return None, _struck(error), Hint.NOTHING

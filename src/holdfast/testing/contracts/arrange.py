@@ -61,8 +61,9 @@ async def insert(store: Store, *jobs: NewJob) -> list[JobId]:
 
 
 async def claim(store: Store, worker: WorkerId, quota: int = PLENTY, *, lane: Lane = LANE) -> list[ClaimedJob]:
-    """One claim on one lane."""
-    return (await store.claim_jobs(worker, {lane: quota}, deadline_s=60)).jobs
+    """One claim on one lane; when it brings nothing, one for a job that must run alone."""
+    jobs = (await store.claim_jobs(worker, {lane: quota}, deadline_s=60)).jobs
+    return jobs or (await store.claim_jobs(worker, {lane: quota}, deadline_s=60, alone=True)).jobs
 
 
 async def drain(store: Store, worker: WorkerId, *lanes: Lane) -> list[ClaimedJob]:
@@ -71,8 +72,9 @@ async def drain(store: Store, worker: WorkerId, *lanes: Lane) -> list[ClaimedJob
     found: list[ClaimedJob] = []
     while True:
         got = await store.claim_jobs(worker, quotas, deadline_s=60)
-        found += got.jobs
-        if not any(got.scanned.values()):
+        lonely = await store.claim_jobs(worker, quotas, deadline_s=60, alone=True)
+        found += got.jobs + lonely.jobs
+        if not any(got.scanned.values()) and not any(lonely.scanned.values()):
             return found
 
 

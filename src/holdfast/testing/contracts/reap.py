@@ -4,13 +4,19 @@ poison."""
 from __future__ import annotations
 
 from holdfast.core.cause import Cause
+from holdfast.core.fairness import Lane
+from holdfast.core.job import JobId
 from holdfast.core.loss import ALONE_FROM, MAX_CRASHES
-from holdfast.core.settlement import HandBack
+from holdfast.core.queue import QueueSettings
+from holdfast.core.settlement import HandBack, Succeed
 from holdfast.core.state import State
 from holdfast.stores.base import Reaped, Store
 from holdfast.testing.contracts.arrange import (
+    LANE,
     LONG_S,
     PLENTY,
+    PRIORITY,
+    QUEUE,
     a_job,
     apply,
     claim,
@@ -97,6 +103,72 @@ async def check_a_job_lost_twice_runs_alone(store: Store) -> None:
     assert run.job.alone, f"after {ALONE_FROM} losses: {run.job}"
     assert run.job.attempt == 1, f"a loss charges nothing: {run.job}"
     await finish(store, run)
+
+
+async def check_what_must_run_alone_is_claimed_by_itself(store: Store) -> None:
+    runs = [await start(store), await start(store)]
+    for _ in range(ALONE_FROM):
+        for run in runs:
+            await lose(store, run.worker)
+        runs = [await resume(store, run.id) for run in runs]
+    for run in runs:
+        await store.hand_back_worker(run.worker, cause=Cause.HANDED_BACK, why="drained")
+    [other] = await insert(store, a_job())
+    worker = await enlist(store)
+    crowd = await store.claim_jobs(worker, {LANE: 10}, deadline_s=60)
+    assert [job.id for job in crowd.jobs] == [other], f"those that must run alone are passed over: {crowd}"
+    assert crowd.lonely, "but they are told of"
+    assert crowd.scanned == {LANE: 1}, f"and not counted as scanned: {crowd}"
+    first = await store.claim_jobs(worker, {LANE: 10}, deadline_s=60, alone=True)
+    assert [job.id for job in first.jobs] == [runs[0].id], f"one at a time, the oldest: {first}"
+    await apply(store, worker, Succeed(first.jobs[0].id, first.jobs[0].token, None))
+    second = await store.claim_jobs(worker, {LANE: 10}, deadline_s=60, alone=True)
+    assert [job.id for job in second.jobs] == [runs[1].id], f"then the next: {second}"
+    nothing = await store.claim_jobs(worker, {LANE: 10}, deadline_s=60, alone=True)
+    assert nothing.jobs == [], f"and nothing that need not be alone: {nothing}"
+
+
+async def _lonely(store: Store) -> JobId:
+    """A ready job that must run alone."""
+    run = await start(store)
+    for _ in range(ALONE_FROM - 1):
+        await lose(store, run.worker)
+        run = await resume(store, run.id)
+    await lose(store, run.worker)
+    return run.id
+
+
+async def check_a_job_that_must_run_alone_is_passed_over_by_others(store: Store) -> None:
+    lonely = await _lonely(store)
+    others = await insert(store, a_job(), a_job())
+    worker = await enlist(store)
+    found = await store.claim_jobs(worker, {LANE: PLENTY}, deadline_s=60)
+    assert [job.id for job in found.jobs] == others, f"neighbours are claimed without it: {found}"
+    assert found.lonely, f"the claim tells that it waits: {found}"
+    found = await store.claim_jobs(worker, {Lane("other", PRIORITY): PLENTY}, deadline_s=60)
+    assert not found.lonely, f"not in this lane: {found}"
+    assert await state(store, lonely) is State.READY, "it waits where it was"
+
+
+async def check_one_job_at_a_time_is_claimed_to_run_alone(store: Store) -> None:
+    lonely = {await _lonely(store), await _lonely(store)}
+    await insert(store, a_job())
+    for _ in range(2):
+        found = await store.claim_jobs(await enlist(store), {LANE: PLENTY}, deadline_s=60, alone=True)
+        assert len(found.jobs) == 1, f"one, and no other with it: {found}"
+        assert found.jobs[0].alone, f"got {found}"
+        lonely.remove(found.jobs[0].id)
+    found = await store.claim_jobs(await enlist(store), {LANE: PLENTY}, deadline_s=60, alone=True)
+    assert found.jobs == [], f"those that may have neighbours are left to others: {found}"
+
+
+async def check_a_job_that_must_run_alone_is_paused_with_its_queue(store: Store) -> None:
+    await _lonely(store)
+    await store.set_queue(QUEUE, QueueSettings(paused=True))
+    for alone in (False, True):
+        found = await store.claim_jobs(await enlist(store), {LANE: 1}, deadline_s=60, alone=alone)
+        assert found.jobs == [], f"a paused queue gives nothing: {found}"
+        assert not found.lonely, f"and asks for nothing: {found}"
 
 
 async def check_a_job_that_keeps_killing_its_worker_ends_as_poison(store: Store) -> None:

@@ -34,6 +34,9 @@ CREATE TABLE ready (
     PRIMARY KEY (queue, priority, tag, seq)
 ) WITHOUT ROWID;
 
+-- Jobs that must run alone, of which there are few.
+CREATE INDEX ready_alone ON ready (queue, priority) WHERE losses >= 2;
+
 -- Waits for a time: delayed, retrying, snoozed.
 CREATE TABLE timer (
     due_at   REAL NOT NULL,

@@ -4,7 +4,9 @@
 INSERT INTO worker (id, host, pid, concurrency, queues, started_at, lease_until) VALUES (?, ?, ?, ?, ?, ?, ?)
 
 -- name: renew
-UPDATE worker SET lease_until = ? WHERE id = ? AND lease_until > ?
+-- Whoever has not been declared dead may go on, however late it is: only reaping takes its jobs away, and it
+-- removes this row in the same transaction. So a clock that jumped forward costs nobody a lease.
+UPDATE worker SET lease_until = ? WHERE id = ?
 
 -- name: held
 SELECT job_id, token FROM active WHERE worker = ? AND started_at <= ?
