@@ -120,8 +120,8 @@ class Narrator:
                 self.say(_name(event), f"failed, again in {event.delay_s:g} s: {event.error}")
             case JobBuried():
                 self.say(_name(event), f"dead ({event.reason}): {event.error.partition(': ')[2]}")
-            case JobSettled(outcome="succeed" | "cancel"):
-                done = "succeeded" if event.outcome == "succeed" else "stopped, cancelled"
+            case JobSettled(outcome="succeeded" | "cancelled"):
+                done = "succeeded" if event.outcome == "succeeded" else "stopped, cancelled"
                 self.say(_name(event), f"{done} after {event.duration_s:.2f} s")
             case WorkersReaped():
                 self.say(

@@ -43,13 +43,16 @@ from holdfast.core.errors import (
 )
 from holdfast.core.job import JobInfo
 from holdfast.core.retry import RetryPolicy
+from holdfast.core.state import State
 from holdfast.core.unset import UNSET
+from holdfast.stores.base import CancelAnswer
 from holdfast.worker.context import current_job
 
 __version__ = version("holdfast")
 
 __all__ = [
     "UNSET",
+    "CancelAnswer",
     "Config",
     "ConfigError",
     "HardTimeout",
@@ -72,6 +75,7 @@ __all__ = [
     "RetryLater",
     "RetryPolicy",
     "SoftTimeout",
+    "State",
     "StoreBroken",
     "StoreDataError",
     "StoreError",

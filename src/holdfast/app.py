@@ -224,7 +224,7 @@ class Holdfast:
     async def _work(self, settings: dict[str, Any]) -> None:
         async with stop_signals() as signals, self:
             worker = self.worker(**settings)
-            await worker.start()
+            starting = asyncio.create_task(worker.start())  # takes as long as the store is out of reach
             first = asyncio.create_task(signals.wait(1))
             ended = asyncio.create_task(worker.wait_ended())
             await asyncio.wait({first, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -232,7 +232,7 @@ class Holdfast:
             second = asyncio.create_task(signals.wait(2))
             await asyncio.wait({stopping, second}, return_when=asyncio.FIRST_COMPLETED)
             worker.stop_now()
-            await stopping
+            await asyncio.gather(starting, stopping, return_exceptions=True)
             for task in (first, second, ended):
                 task.cancel()
             if worker.failure is not None:

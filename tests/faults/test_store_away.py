@@ -64,6 +64,25 @@ def test_a_worker_outlasts_a_lock_and_keeps_what_it_runs(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("impatient")
+def test_a_worker_that_starts_at_a_locked_store_waits_for_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Trial(tmp_path) as trial:
+            handle = await trial.enqueue(trial.work, 7)
+            worker, given_up = trial.hf.worker(), trial.hf.worker()
+            with locked(trial):
+                starting = [asyncio.create_task(each.start()) for each in (worker, given_up)]
+                await trial.heard(StoreDown, 2)
+                await given_up.stop()  # also one that waits can be stopped
+                assert not starting[0].done()
+            await asyncio.gather(*starting)
+            assert await handle.result(timeout=PATIENCE_S) == 7
+            assert given_up.failure is None
+            await worker.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_lock_longer_than_the_lease_costs_the_lease_and_nothing_else(tmp_path: Path) -> None:
     async def run() -> None:
         async with Trial(tmp_path, lease_s=0.6) as trial, trial.hf.worker():

@@ -49,7 +49,7 @@ async def test_an_error_while_it_is_being_ended_does_not_hide_the_limit() -> Non
     async with hf, hf.worker():
         info = await until(await work.enqueue(), State.DEAD)
     assert info.error is not None
-    assert info.error.type == "holdfast.core.errors.HardTimeout"
+    assert info.error.type == "holdfast.HardTimeout"
 
 
 @scene
@@ -82,7 +82,7 @@ async def test_a_swallowed_cancellation_is_reported_asked_again_and_the_run_ends
             info = await until(failed, State.DEAD)
     assert len(asked) >= 4  # each at its limit, and again a second later
     assert info.error is not None
-    assert info.error.type == "holdfast.core.errors.HardTimeout"
+    assert info.error.type == "holdfast.HardTimeout"
 
 
 @scene

@@ -214,7 +214,7 @@ async def test_a_result_that_cannot_be_kept_is_dead_and_its_effect_not_repeated(
     assert runs == [1]
     assert (info.reason, info.attempt) == ("bad_result", 1)
     assert info.error is not None
-    assert info.error.type == "holdfast.core.errors.InvalidArguments"
+    assert info.error.type == "holdfast.InvalidArguments"
     assert info.error.message.startswith("the result of make")
     assert message in info.error.message
 

@@ -62,8 +62,8 @@ async def test_uncaught_it_fails_the_attempt_as_soft_timeout() -> None:
         with pytest.raises(JobFailed, match="the soft limit of 0.02 s has passed$") as caught:
             await job.result(timeout=PATIENCE_S)
         info = await job.info()
-        assert len(await hf.dead.list(error_type="holdfast.core.errors.SoftTimeout")) == 1
-    assert caught.value.error_type == "holdfast.core.errors.SoftTimeout"
+        assert len(await hf.dead.list(error_type="holdfast.SoftTimeout")) == 1
+    assert caught.value.error_type == "holdfast.SoftTimeout"
     assert [run.cause for run in info.attempts] == ["retry", "dead"]
 
 
@@ -176,7 +176,7 @@ async def test_it_strikes_once() -> None:
     async with hf, hf.worker():
         info = await until(await deaf.enqueue(), State.DEAD)
     assert info.error is not None
-    assert info.error.type == "holdfast.core.errors.HardTimeout"
+    assert info.error.type == "holdfast.HardTimeout"
 
 
 @scene

@@ -157,7 +157,7 @@ async def test_options_that_cannot_be_read_are_dead_at_once(options: bytes) -> N
         info = await until(await put(hf, call(), options=options), State.DEAD)
     assert (info.reason, info.attempt) == ("bad_payload", 1)
     assert info.error is not None
-    assert info.error.type.startswith("holdfast.core.errors.Invalid")
+    assert info.error.type.startswith("holdfast.Invalid")
 
 
 @scene

@@ -141,7 +141,7 @@ class Model:
                 elif not self._take_slot(job):
                     job.state, job.reason, job.park_key = State.PARKED, LIMIT, job.new.limit and job.new.limit.key
                 else:
-                    job.state = State.RUNNING
+                    job.state, job.reason, job.park_key = State.RUNNING, None, None
                     job.attempt += 1
                     runs.append(Expected(job.new.id, job.attempt, job.losses >= 2))
             lonely = lonely or (not alone and bool(self.ready_in(lane, alone=True)))

@@ -36,6 +36,11 @@ class Signature:
             raise InvalidArguments(self._sentence(error)) from None
         return encode_call(self.task.name, args, kwargs, limit=limit)
 
+    def canonical(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+        """A checked call in one spelling: every argument by its name, in the order of the signature."""
+        bound = inspect.signature(self.task.function).bind(*args, **kwargs)
+        return to_json(bound.arguments)
+
     def decode(self, payload: bytes) -> Call:
         """The arguments of a stored call, in the types that the task declares."""
         args, kwargs = decode_call(payload)

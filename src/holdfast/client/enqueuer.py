@@ -26,7 +26,7 @@ from holdfast.runtime.backoff import Backoff, retry_transient
 from holdfast.runtime.batcher import Batcher
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, InsertResult, Store, Withheld
-from holdfast.telemetry.events import JobEnqueued, QueueClosed
+from holdfast.telemetry.events import JobEnqueued, QueueClosed, QueueOpened
 from holdfast.telemetry.hub import Telemetry
 
 _LOOK_AGAIN_S = 0.25
@@ -127,6 +127,7 @@ class Enqueuer:
                 pass
             answers = await self._insert(jobs, whole=whole)
             if not any(type(answer) is Full for answer in answers):
+                self._telemetry.emit(QueueOpened(full.queue, full.low))
                 return answers
         return answers
 

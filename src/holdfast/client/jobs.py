@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from uuid import UUID
@@ -17,6 +18,7 @@ from holdfast.core.task import Registry
 from holdfast.stores.base import CancelAnswer, Hint, JobFilter, Store
 
 MOST_LISTED = 1000
+_LOOK_AT_MOST_EVERY_S = 0.02
 
 
 class Jobs:
@@ -109,11 +111,11 @@ class Jobs:
                     last = info
                 if info.state.ended:
                     return
-                try:
+                # A hint tells of any commit in the store: looking again at once would follow all of them.
+                await asyncio.sleep(_LOOK_AT_MOST_EVERY_S)
+                with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._poll_s):
                         await changed.wait()
-                except TimeoutError:
-                    pass
         finally:
             leave()
 

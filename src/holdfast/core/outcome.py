@@ -69,7 +69,7 @@ Outcome = Succeeded | Failed | TimedOut | Rejected | Unknown | CancelHonoured | 
 def describe(exception: BaseException) -> ErrorInfo:
     """An exception as text; one whose `str()` raises is still told apart by its type."""
     kind = type(exception)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    name = _name_of(kind)
     try:
         message = str(exception)
     except BaseException as broken:  # users' code: even SystemExit must not get out of here
@@ -81,6 +81,15 @@ def describe(exception: BaseException) -> ErrorInfo:
     return ErrorInfo(
         storable(name, _NAME_LIMIT), storable(message, _MESSAGE_LIMIT), storable(trace, _TRACEBACK_LIMIT, keep_end=True)
     )
+
+
+def _name_of(kind: type[BaseException]) -> str:
+    """The name under which users know an exception's class."""
+    if kind.__module__ == "builtins":
+        return kind.__qualname__
+    # Ours are known by the package's name, wherever they are defined in it.
+    module = "holdfast" if kind.__module__.startswith("holdfast.") else kind.__module__
+    return f"{module}.{kind.__qualname__}"
 
 
 def _users_part(trace: TracebackType | None) -> TracebackType | None:

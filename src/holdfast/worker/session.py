@@ -16,7 +16,7 @@ from holdfast.config import Config
 from holdfast.core.cause import Cause
 from holdfast.core.errors import NotOpen, StoreError
 from holdfast.core.job import ClaimedJob
-from holdfast.core.settlement import Bury, HandBack, Park, Retry, Settlement, Verdict
+from holdfast.core.settlement import Bury, Cancel, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
 from holdfast.core.task import Registry
 from holdfast.core.worker import NewWorker
 from holdfast.runtime.clock import Clock
@@ -44,6 +44,15 @@ from holdfast.worker.slots import Slots
 #: Claims have this share of a lease to be answered; what the store leased longer ago and nobody knows is lost.
 CLAIM_DEADLINE = 0.5
 _STOP_WAIT_S = 5.0
+_OUTCOMES: dict[type[Settlement], str] = {
+    Succeed: "succeeded",
+    Retry: "retry",
+    Snooze: "snooze",
+    HandBack: "handed_back",
+    Park: "parked",
+    Bury: "dead",
+    Cancel: "cancelled",
+}
 
 
 class Session:
@@ -217,8 +226,8 @@ class Session:
             case _:
                 pass
         if wants(JobSettled):
-            outcome = type(settlement).__name__.lower()
-            emit(JobSettled(job.id, task, job.queue, job.attempt, outcome, self._clock.monotonic() - run.started_s))
+            took_s = self._clock.monotonic() - run.started_s
+            emit(JobSettled(job.id, task, job.queue, job.attempt, _OUTCOMES[type(settlement)], took_s))
 
     async def _drain(self, seconds: float, *, unless: asyncio.Event | None = None) -> None:
         """Wait for what runs, for so long at most, and not when `unless` is set."""

@@ -52,7 +52,7 @@ class Worker(Service):
         self._executor = Executor(
             self._registry, self._store, self._config, threads=self._threads, telemetry=self._telemetry
         )
-        self.session = await self._new_session()
+        self.session = await self._start_over()
         for service in self._upkeep:
             await service.start()
 

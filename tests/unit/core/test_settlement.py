@@ -108,7 +108,7 @@ def test_every_exception_fails_the_attempt_alone(error: BaseException) -> None:
 def test_the_hard_limit_fails_the_attempt() -> None:
     settlement = settle(TimedOut(1.5))
     assert isinstance(settlement, Retry)
-    assert settlement.error.type == "holdfast.core.errors.HardTimeout"
+    assert settlement.error.type == "holdfast.HardTimeout"
     assert "1.5 s" in settlement.error.message
     last = settle(TimedOut(1.5), attempt=3)
     assert isinstance(last, Bury)

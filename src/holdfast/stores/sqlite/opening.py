@@ -13,6 +13,7 @@ from holdfast.stores.sqlite.statements import migrations
 
 APPLICATION_ID = 0x484F4C44  # "HOLD"
 BUSY_TIMEOUT_S = 5.0
+_MOUNTS = Path("/proc/self/mounts")
 _NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "ceph", "glusterfs"}
 )
@@ -123,7 +124,7 @@ def _check_place(path: str) -> None:
 def _network_file_system(directory: Path) -> str | None:
     """The type of a network file system, where the platform tells (Linux)."""
     try:
-        mounts = Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines()
+        mounts = _MOUNTS.read_text("utf-8", "replace").splitlines()
     except OSError:
         return None
     best, kind = "", ""

@@ -129,7 +129,10 @@ async def check_renew_against_reap(store: Store) -> None:
         assert refused is reaped, f"whoever comes first decides, and both know: {answers}"
         alive = [each.id for each in await store.list_workers()]
         assert alive == ([] if reaped else [worker]), f"nobody rises from the dead: {answers}"
+        [found] = await states(store, run.id)
+        assert found is (State.READY if reaped else State.RUNNING), f"its job follows: {found} after {answers}"
         await store.hand_back_worker(worker, cause=Cause.HANDED_BACK, why="next turn")
+        await store.cancel_jobs([run.id], reason="next turn")
 
 
 async def check_claim_against_hand_back(store: Store) -> None:

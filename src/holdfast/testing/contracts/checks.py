@@ -1,0 +1,78 @@
+"""Collects every check of the suite by its topic and name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from types import ModuleType
+
+from holdfast.stores.base import Store
+from holdfast.testing.contracts import (
+    attempts,
+    cancel,
+    claim,
+    dead,
+    endings,
+    expiry,
+    fencing,
+    hints,
+    insert,
+    inspect,
+    joins,
+    keys,
+    leases,
+    limits,
+    order,
+    parking,
+    queues,
+    races,
+    reap,
+    settle,
+    timers,
+    upkeep,
+    watermarks,
+)
+
+Check = Callable[[Store], Awaitable[None]]
+
+_PREFIX = "check_"
+
+
+def _collect(topics: Iterable[ModuleType]) -> dict[str, Check]:
+    return {
+        f"{topic.__name__.rpartition('.')[2]}.{name.removeprefix(_PREFIX)}": member
+        for topic in topics
+        for name, member in vars(topic).items()
+        if name.startswith(_PREFIX)
+    }
+
+
+#: Every check by its name, `topic.behaviour`.
+CHECKS: dict[str, Check] = _collect(
+    [
+        insert,
+        keys,
+        watermarks,
+        claim,
+        order,
+        settle,
+        fencing,
+        attempts,
+        leases,
+        reap,
+        cancel,
+        races,
+        timers,
+        expiry,
+        joins,
+        limits,
+        parking,
+        dead,
+        queues,
+        endings,
+        inspect,
+        upkeep,
+        hints,
+    ]
+)
+
+__all__ = ["CHECKS", "Check"]

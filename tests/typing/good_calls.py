@@ -1,0 +1,97 @@
+"""Calls that a type checker must accept; never run, only read by mypy --strict."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any, assert_type
+
+from holdfast import Holdfast, JobHandle, JobInfo, RetryPolicy, current_job
+from holdfast.client.request import Request
+from holdfast.client.task import AsyncTask, SyncTask
+
+hf = Holdfast(":memory:", concurrency=5)
+
+
+@hf.task
+async def add(a: int, b: int = 1) -> int:
+    return a + b
+
+
+@hf.task
+def shout(text: str, *, times: int = 1) -> str:
+    return text.upper() * times
+
+
+@hf.task(
+    name="mail",
+    queue="mail",
+    priority="high",
+    retry=RetryPolicy(max_attempts=3, delays={ConnectionError: 5}),
+    timeout=30,
+    soft_timeout=timedelta(seconds=25),
+)
+async def mail(to: str, *cc: str, **headers: str) -> None:
+    job = current_job()
+    await job.progress(1, 2, "half")
+
+
+@hf.task(queue="sums", timeout=None)
+def total(*numbers: float) -> float:
+    return sum(numbers)
+
+
+async def calls() -> None:
+    assert_type(await add(1, 2), int)
+    assert_type(add(1), Coroutine[Any, Any, int])
+    assert_type(shout("a", times=2), str)
+    assert_type(total(1, 2.5), float)
+
+
+async def enqueues() -> None:
+    job = await add.enqueue(1, b=2)
+    assert_type(job, JobHandle[int])
+    assert_type(await job.result(timeout=5), int)
+    assert_type(await job.result(timedelta(seconds=5)), int)
+    assert_type(await job.info(), JobInfo)
+    assert_type(await (await shout.enqueue("a", times=2)).result(), str)
+    assert_type(await (await mail.enqueue("a", "b", subject="c")).result(), None)
+    assert_type(await (await total.enqueue(1, 2)).result(), float)
+    async for info in job.events():
+        assert_type(info, JobInfo)
+
+
+async def options() -> None:
+    later = add.options(delay=5, priority=9, key="k", tags=["a"], metadata={"a": 1}, retry=RetryPolicy(), wait=0)
+    assert_type(await later.enqueue(1), JobHandle[int])
+    await add.options(delay=timedelta(minutes=1), expires=datetime.now(UTC), timeout=None, soft_timeout=1.5).enqueue(1)
+    await shout.options(run_at=datetime.now(UTC), tenant="acme", queue="loud", key_window=60).enqueue("a")
+
+
+async def many() -> None:
+    requests = [add.request(1), shout.options(priority="low").request("a", times=3)]
+    assert_type(requests, list[Request])
+    assert_type(await hf.enqueue_many(requests), list[JobHandle[Any]])
+
+
+async def by_name() -> None:
+    assert_type(await hf.enqueue("shop.tasks.send", 1, x="y"), JobHandle[Any])
+    await hf.named("shop.tasks.send").options(queue="mail").enqueue(1, x="y")
+
+
+async def operate() -> None:
+    async with hf, hf.worker(concurrency=2):
+        assert_type(await hf.jobs.list(state="ready", limit=5), list[JobInfo])
+        await hf.jobs.cancel("01890a5d-ac96-774b-bcce-b302099a8057", reason="no")
+        assert_type(await hf.dead.replay(task="mail"), int)
+        await hf.dead.edit("01890a5d-ac96-774b-bcce-b302099a8057", 1, b=2)
+        await hf.queues.set_weights("mail", weight=2, priorities={"bulk": 5})
+        await hf.queues.set_watermarks("mail", high=10, low=1)
+
+
+def kinds() -> None:
+    assert_type(add, AsyncTask[[int, int], int])  # type: ignore[assert-type]  # names and defaults are kept, too
+    one: AsyncTask[..., int] = add
+    other: SyncTask[..., float] = total
+    assert one
+    assert other

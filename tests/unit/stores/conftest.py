@@ -1,0 +1,28 @@
+"""What asyncio can only log (a callback that failed, an error that nobody took) fails the test, too."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.runtime.failpoints import disarm_all
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_collections() -> None:
+    """What is there before the first test stays, and need not be looked at after each of them."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    disarm_all()
+    gc.collect()
+    records = [*caplog.get_records("call"), *caplog.get_records("teardown")]
+    wrong = [each.getMessage() for each in records if each.name == "asyncio" and each.levelno >= logging.WARNING]
+    assert wrong == []
