@@ -158,10 +158,11 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
     ),
     Ablation(
         "P5",
-        "a lease that ran out is not renewed",
+        "a renewal never makes a worker anew",
         STORE + "sql/workers.sql",
-        "UPDATE worker SET lease_until = ? WHERE id = ? AND lease_until > ?",
-        "UPDATE worker SET lease_until = ?1 WHERE id = ?2 AND ?3 IS NOT NULL",
+        "UPDATE worker SET lease_until = ? WHERE id = ?",
+        "INSERT INTO worker (lease_until, id, host, pid, concurrency, queues, started_at) "
+        "VALUES (?1, ?2, '', 0, 0, '[]', 0.0) ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until",
         _contract("leases"),
     ),
     Ablation(

@@ -18,10 +18,10 @@ class Glance:
         self._database = database
 
     def counts(self) -> dict[str, int]:
-        """How many jobs there are in each table."""
-        columns = ", ".join(f"(SELECT count(*) FROM {table})" for table in ("job", *LIVE, *ENDED))
-        [row] = self._query(f"SELECT {columns}")
-        return dict(zip(("job", *LIVE, *ENDED), row, strict=True))
+        """How many rows there are in each table of jobs and of workers."""
+        tables = ("job", *LIVE, *ENDED, "worker")
+        [row] = self._query(f"SELECT {', '.join(f'(SELECT count(*) FROM {table})' for table in tables)}")
+        return dict(zip(tables, row, strict=True))
 
     def live(self) -> int:
         """Jobs that have not ended."""

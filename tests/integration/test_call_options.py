@@ -102,7 +102,7 @@ async def test_a_job_not_started_by_its_deadline_is_cancelled() -> None:
         async with hf.worker():
             assert await in_time.result(timeout=PATIENCE_S) == "good morning"
             for job in late:
-                with pytest.raises(JobCancelled, match="was cancelled: expired$"):
+                with pytest.raises(JobCancelled, match=r"was cancelled: expired$"):
                     await job.result(timeout=PATIENCE_S)
 
 

@@ -154,9 +154,9 @@ async def test_arguments_are_mended_before_the_replay_and_checked() -> None:
     async with shop.hf, shop.hf.worker():
         job, *_ = await shop.fill()
         dead = shop.hf.dead
-        with pytest.raises(InvalidArguments, match="^charge: argument 'amount': Input should be a valid integer"):
+        with pytest.raises(InvalidArguments, match=r"^charge: argument 'amount': Input should be a valid integer"):
             await dead.edit(job.id, "much")
-        with pytest.raises(InvalidArguments, match="^charge: argument 'amount': Missing required argument"):
+        with pytest.raises(InvalidArguments, match=r"^charge: argument 'amount': Missing required argument"):
             await dead.edit(job.id)
         assert (await dead.get(job.id)).args == (-1,)
         await dead.edit(str(job.id), amount=7)
@@ -210,7 +210,7 @@ async def test_replay_and_purge_never_guess_what_is_meant() -> None:
                     await act(**filters)  # type: ignore[arg-type]
             with pytest.raises(InvalidOptions, match=f"^{verb}: give ids, or filters, or everything=True; not two"):
                 await act(new_job_id(), everything=True)
-            with pytest.raises(InvalidOptions, match="^unknown filter 'que'; there are error_type, queue, reason"):
+            with pytest.raises(InvalidOptions, match=r"^unknown filter 'que'; there are error_type, queue, reason"):
                 await act(que="money")
 
 

@@ -15,8 +15,6 @@ from holdfast.telemetry.events import JobEnqueued
 OTHER_TASK = "shop.tasks.send"
 
 
-
-
 @scene
 async def test_a_job_runs_and_its_result_comes_back() -> None:
     hf = Holdfast(":memory:")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -89,7 +90,7 @@ async def test_a_result_without_an_annotation_is_plain_json() -> None:
     hf = Holdfast(":memory:")
 
     @hf.task
-    async def make():  # type: ignore[no-untyped-def]  # noqa: ANN202
+    async def make():  # type: ignore[no-untyped-def]
         return Point(1, NOON)
 
     async with hf, hf.worker():
@@ -230,7 +231,7 @@ async def test_events_tell_every_visible_change_until_the_end() -> None:
     assert seen[-1].state is State.SUCCEEDED
     assert seen[-1].result == "done"
     assert any(info.state is State.RUNNING and info.stage == "loading" for info in seen)
-    assert all(one != other for one, other in zip(seen, seen[1:], strict=False))
+    assert all(one != other for one, other in itertools.pairwise(seen))
 
 
 @scene

@@ -12,8 +12,6 @@ from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.failpoints import arm
 
 
-
-
 @scene
 async def test_one_key_is_one_job_and_one_result() -> None:
     hf = Holdfast(":memory:")

@@ -118,5 +118,5 @@ async def test_a_call_that_fails_there_is_told_here(tmp_path: Path) -> None:
     hf = Holdfast(url_of(tmp_path / "jobs.db"), poll_s=0.05)
     async with hf, elsewhere(tmp_path):
         job = await hf.enqueue("pid", "one too many")
-        with pytest.raises(JobFailed, match="InvalidArguments: pid: argument 0: Unexpected positional argument"):
+        with pytest.raises(JobFailed, match="InvalidArguments: pid: argument 1: Unexpected positional argument"):
             await job.result(timeout=PATIENCE_S)

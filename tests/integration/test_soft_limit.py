@@ -59,7 +59,7 @@ async def test_uncaught_it_fails_the_attempt_as_soft_timeout() -> None:
 
     async with hf, hf.worker():
         job = await work.enqueue()
-        with pytest.raises(JobFailed, match="the soft limit of 0.02 s has passed$") as caught:
+        with pytest.raises(JobFailed, match=r"the soft limit of 0\.02 s has passed$") as caught:
             await job.result(timeout=PATIENCE_S)
         info = await job.info()
         assert len(await hf.dead.list(error_type="holdfast.SoftTimeout")) == 1

@@ -109,7 +109,7 @@ BAD_PAYLOADS: dict[str, tuple[bytes, str]] = {
     "without arguments": (b"{}", "the stored call is not readable: KeyError: 'args'"),
     "arguments of the wrong kind": (b'{"args": {}, "kwargs": []}', "the stored call is not of the form "),
     "a missing argument": (call(), "work: argument 'n': Missing required argument"),
-    "one too many": (call(1, None, 3), "work: argument 2: Unexpected positional argument"),
+    "one too many": (call(1, None, 3), "work: argument 3: Unexpected positional argument"),
     "an unknown one": (call(1, m=2), "work: argument 'm': Unexpected keyword argument"),
     "the wrong type": (call("x"), "work: argument 'n': Input should be a valid integer"),
     "a validator that breaks": (call(1, picky={"n": 2}), "2"),
@@ -142,7 +142,14 @@ async def test_a_call_that_does_not_fit_is_dead_at_once_and_can_be_looked_at(nam
     assert ran == [1]
 
 
-BAD_OPTIONS = [b"garbage", b"[]", b'{"timeout": "soon"}', b'{"soft_timeout": -1}', b'{"retry": 5}', b'{"retry": {"base": "x"}}']
+BAD_OPTIONS = [
+    b"garbage",
+    b"[]",
+    b'{"timeout": "soon"}',
+    b'{"soft_timeout": -1}',
+    b'{"retry": 5}',
+    b'{"retry": {"base": "x"}}',
+]
 
 
 @pytest.mark.parametrize("options", BAD_OPTIONS)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.integration.scene import PATIENCE_S, Heard, by_hand, scene, until, url_of
+from tests.integration.scene import PATIENCE_S, Heard, by_hand, scene, url_of
 
 from holdfast import ConfigError, Holdfast, current_job
 from holdfast.core.state import State
@@ -131,10 +132,8 @@ async def test_a_cancellation_asked_for_while_the_worker_stops_is_kept() -> None
     async def deaf() -> None:
         started.set()
         while not go_on.is_set():
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await go_on.wait()
-            except asyncio.CancelledError:
-                pass
         raise ValueError("not done")
 
     async with hf:

@@ -50,6 +50,7 @@ from model.strategies import (
 
 T = TypeVar("T")
 MANY = 1000
+BATCHES = st.lists(plans, max_size=3)
 SELDOM = [
     "replay",
     "replay",
@@ -110,10 +111,6 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def begin(self, batch: list[Plan]) -> None:
         self.insert(batch, False)
 
-    @rule(lease_s=LEASES)
-    def register(self, lease_s: float) -> None:
-        self.enlist(lease_s)
-
     def enlist(self, lease_s: float = 60.0) -> WorkerId:
         worker = a_worker()
         self.do(self.store.register_worker(worker, lease_s=lease_s))
@@ -133,13 +130,18 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def claim(self, data: st.DataObject, quotas: dict[Lane, int]) -> None:
         self.claim_for(self.a_worker(data), quotas)
 
-    @rule(batch=st.lists(plans, max_size=4), quota=st.integers(1, 4), kinds=st.lists(settlements, max_size=8))
+    @rule(batch=BATCHES, quota=st.integers(1, 4), kinds=st.lists(settlements, max_size=8))
     def work(self, batch: list[Plan], quota: int, kinds: list[Kind]) -> None:
         """Have something to do, claim from everywhere, and settle some of it."""
         self.insert(batch, False)
         worker = self.claim_everywhere(quota)
         held = sorted(self.model.held(worker))
         self.settle_for(worker, [kind(*lease) for kind, lease in zip(kinds, held, strict=False)])
+
+    @rule(batch=BATCHES, quota=st.integers(1, 4), kinds=st.lists(settlements, max_size=8))
+    def work_more(self, batch: list[Plan], quota: int, kinds: list[Kind]) -> None:
+        """The same once more: every rule is drawn as often as any other, and at times one is left out."""
+        self.work(batch, quota, kinds)
 
     @rule(times=st.sampled_from([1, 1, 2, 5]), reaped=st.booleans())
     def crash(self, times: int, reaped: bool) -> None:
@@ -151,7 +153,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
                 self.model.workers[worker] = self.model.now
                 self.reap()
             else:
-                self.hand_back_for(worker, Cause.WORKER_LOST)
+                self.hand_back(worker, Cause.WORKER_LOST)
 
     def claim_everywhere(self, quota: int) -> WorkerId:
         worker = (self.living() or [self.enlist()])[-1]
@@ -205,9 +207,21 @@ class StoreAgainstModel(RuleBasedStateMachine):
             assert verdict in self.model.settle(worker, settlement), settlement
         self.compare()
 
-    @rule(data=st.data(), lease_s=LEASES, held_for_s=st.sampled_from([0.0, 5.0]))
-    def renew(self, data: st.DataObject, lease_s: float, held_for_s: float) -> None:
-        worker = self.a_worker(data)
+    @rule(data=st.data(), worker_lost=st.booleans())
+    def disturb(self, data: st.DataObject, worker_lost: bool) -> None:
+        """What comes in between."""
+        match data.draw(st.sampled_from(["register", "renew", "hand back", "cancel", "cancel"])):
+            case "register":
+                self.enlist(data.draw(LEASES))
+            case "renew":
+                self.renew(self.a_worker(data), data.draw(LEASES), data.draw(st.sampled_from([0.0, 5.0])))
+            case "hand back":
+                cause = Cause.WORKER_LOST if worker_lost else Cause.HANDED_BACK
+                self.hand_back(self.a_worker(data), cause)
+            case "cancel":
+                self.cancel(self.some_ids(data), data.draw(st.sampled_from(["why", "because"])))
+
+    def renew(self, worker: WorkerId, lease_s: float, held_for_s: float) -> None:
         call = self.store.renew_worker(worker, lease_s=lease_s, held_for_s=held_for_s)
         if worker not in self.model.workers:
             with pytest.raises(LeaseLost):
@@ -218,11 +232,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         assert renewal.now == self.model.now
         assert {tuple(lease) for lease in renewal.held} == self.model.held(worker, held_for_s)
 
-    @rule(data=st.data(), cause=st.sampled_from([Cause.HANDED_BACK, Cause.WORKER_LOST]))
-    def hand_back(self, data: st.DataObject, cause: Cause) -> None:
-        self.hand_back_for(self.a_worker(data), cause)
-
-    def hand_back_for(self, worker: WorkerId, cause: Cause) -> None:
+    def hand_back(self, worker: WorkerId, cause: Cause) -> None:
         count = self.do(self.store.hand_back_worker(worker, cause=cause, why=WHY))
         assert count == self.model.hand_back(worker, cause)
         self.compare()
@@ -261,9 +271,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         assert (set(reaped.workers), reaped.returned, reaped.ended) == self.model.reap()
         self.compare()
 
-    @rule(data=st.data(), reason=st.sampled_from(["why", "because"]))
-    def cancel(self, data: st.DataObject, reason: str) -> None:
-        ids = self.some_ids(data)
+    def cancel(self, ids: list[JobId], reason: str) -> None:
         answers = self.do(self.store.cancel_jobs(ids, reason=reason))
         assert answers == [self.model.cancel(job_id, reason) for job_id in ids]
         self.compare()
@@ -280,7 +288,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     @rule(data=st.data(), paused=st.sampled_from([False, False, True]), keep_s=st.sampled_from([0.0, 4000.0]))
     def now_and_then(self, data: st.DataObject, paused: bool, keep_s: float) -> None:
-        """What happens less often; one rule for all of it, because every rule is drawn as often as any other."""
+        """What happens less often."""
         queue = data.draw(QUEUES)
         match data.draw(st.sampled_from(SELDOM)):
             case "replay":

@@ -43,7 +43,8 @@ def total(*numbers: float) -> float:
 
 async def calls() -> None:
     assert_type(await add(1, 2), int)
-    assert_type(add(1), Coroutine[Any, Any, int])
+    pending: Coroutine[Any, Any, int] = add(1)
+    await pending
     assert_type(shout("a", times=2), str)
     assert_type(total(1, 2.5), float)
 

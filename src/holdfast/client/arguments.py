@@ -21,6 +21,8 @@ from holdfast.core.task import TaskDefinition
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
 
 class Signature:
     """The calls and results of one task."""
@@ -93,13 +95,17 @@ class Signature:
             ) from error
 
     def _sentence(self, error: ValidationError) -> str:
-        parameters = list(inspect.signature(self.task.function).parameters)
+        parameters = inspect.signature(self.task.function).parameters.values()
+        places = [each.name for each in parameters if each.kind in _BY_PLACE]
         problems = []
         for problem in error.errors(include_url=False, include_input=False, include_context=False):
             where, *inner = problem["loc"] or ("?",)
-            name = parameters[where] if isinstance(where, int) and where < len(parameters) else where
+            if isinstance(where, int):
+                name = repr(places[where]) if where < len(places) else str(where + 1)  # people count from 1
+            else:
+                name = repr(where)
             path = "".join(f"[{step!r}]" for step in inner)
-            problems.append(f"argument {name!r}{path}: {problem['msg']}")
+            problems.append(f"argument {name}{path}: {problem['msg']}")
         return f"{self.task.name}: {'; '.join(problems)}"
 
 

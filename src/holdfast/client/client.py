@@ -53,6 +53,8 @@ class Client:
 
     async def enqueue_many(self, requests: Sequence[Request]) -> list[JobHandle[Any]]:
         """All of them in one transaction, or none; handles in order. A bad item is named by its index."""
+        if not isinstance(requests, Sequence):
+            raise InvalidArguments(f"enqueue_many needs a list of requests, not {type(requests).__name__}")
         if len(requests) > MOST_AT_ONCE:
             raise InvalidArguments(
                 f"enqueue_many: {len(requests):,} requests were given, at most {MOST_AT_ONCE:,} go into one "

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from holdfast.core.errors import InvalidOptions, JobNotFound, JobStateError
+from holdfast.core.errors import InvalidArguments, InvalidOptions, JobNotFound, JobStateError
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId, JobInfo
 from holdfast.core.names import check_name
@@ -18,6 +18,7 @@ from holdfast.core.task import Registry
 from holdfast.stores.base import CancelAnswer, Hint, JobFilter, Store
 
 MOST_LISTED = 1000
+_REASON_LIMIT = 1000
 _LOOK_AT_MOST_EVERY_S = 0.02
 
 
@@ -66,7 +67,7 @@ class Jobs:
     async def cancel(self, job_id: JobId | str, *, reason: str = "") -> CancelAnswer:
         """End the job if it waits, ask it to stop if it runs; JobNotFound when there is none."""
         job_id = parse_job_id(job_id)
-        [answer] = await self._store.cancel_jobs([job_id], reason=storable(reason or "cancelled", 1000))
+        [answer] = await self._store.cancel_jobs([job_id], reason=check_reason(reason) or "cancelled")
         if answer is CancelAnswer.MISSING:
             raise JobNotFound(job_id)
         return answer
@@ -154,12 +155,12 @@ def job_filter(
     return JobFilter(
         state=None if state is None else _state(state),
         queue=None if queue is None else check_name("queue", queue),
-        task=task,
-        tenant=tenant,
-        tag=tag,
-        error_type=error_type,
-        text=text,
-        reason=reason,
+        task=_text("task", task),
+        tenant=_text("tenant", tenant),
+        tag=_text("tag", tag),
+        error_type=_text("error_type", error_type),
+        text=_text("text", text),
+        reason=_text("reason", reason),
         created_after=_moment("created_after", created_after),
         created_before=_moment("created_before", created_before),
     )
@@ -167,7 +168,7 @@ def job_filter(
 
 def check_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
-        raise InvalidOptions(f"limit={limit!r}: needs a whole number from 1 to {MOST_LISTED}")
+        raise InvalidOptions(f"limit={limit!r:.80}: needs a whole number from 1 to {MOST_LISTED}")
     return limit
 
 
@@ -175,7 +176,22 @@ def parse_ids(job_ids: JobId | str | Sequence[JobId | str]) -> list[JobId]:
     """One id or several."""
     if isinstance(job_ids, (str, UUID)):
         return [parse_job_id(job_ids)]
+    if not isinstance(job_ids, Iterable):
+        raise InvalidArguments(f"{job_ids!r:.80} is not a job id, nor a list of them")
     return [parse_job_id(job_id) for job_id in job_ids]
+
+
+def check_reason(reason: str) -> str:
+    """Why somebody ends a job, as it can be stored."""
+    if not isinstance(reason, str):
+        raise InvalidOptions(f"reason={reason!r:.80}: needs a text")
+    return storable(reason, _REASON_LIMIT)
+
+
+def _text(name: str, value: str | None) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise InvalidOptions(f"{name}={value!r:.80}: needs a text")
+    return value
 
 
 def _state(state: State | str) -> State:
@@ -189,5 +205,5 @@ def _moment(name: str, value: datetime | None) -> float | None:
     if value is None:
         return None
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidOptions(f"{name}={value!r}: needs a datetime with a time zone")
+        raise InvalidOptions(f"{name}={value!r:.80}: needs a datetime with a time zone")
     return value.timestamp()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from holdfast.client.jobs import check_reason
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.names import check_name
@@ -40,9 +41,13 @@ class Queues:
         changes: dict[str, object] = {}
         if weight is not None:
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight <= 1_000_000:
-                raise InvalidOptions(f"weight={weight!r}: needs a number from 0 (only when nothing else is ready)")
+                raise InvalidOptions(
+                    f"weight={weight!r:.80}: needs a number from 0 (only when nothing else is ready) to 1,000,000"
+                )
             changes["weight"] = float(weight)
         if priorities is not None:
+            if not isinstance(priorities, Mapping):
+                raise InvalidOptions(f"priorities={priorities!r:.80}: needs a mapping from names to weights")
             changes["weights"] = check_weights(priorities)
         await self._change(queue, **changes)
 
@@ -53,6 +58,7 @@ class Queues:
     async def purge(self, queue: str, *, reason: str = "purged") -> int:
         """Cancel everything that waits in this queue; running jobs go on. Returns how many."""
         check_name("queue", queue)
+        reason = check_reason(reason) or "purged"
         total = 0
         while count := await self._store.purge_queue(queue, reason=reason, limit=_BATCH):
             total += count

@@ -41,10 +41,11 @@ _RULES: Final[dict[str, _Rule]] = {
 def check_name(kind: NameKind, value: object) -> str:
     """The name as a plain `str`, or `InvalidOptions` in a sentence."""
     rule = _RULES[kind]
+    article = "an" if rule.label[0] in "aeiou" else "a"
     if not isinstance(value, str):
-        raise InvalidOptions(f"a {rule.label} must be text, not {type(value).__name__}: {value!r:.80}")
+        raise InvalidOptions(f"{article} {rule.label} must be text, not {type(value).__name__}: {value!r:.80}")
     if not value:
-        raise InvalidOptions(f"a {rule.label} must not be empty; give 1 to {rule.longest} characters")
+        raise InvalidOptions(f"{article} {rule.label} must not be empty; give 1 to {rule.longest} characters")
     if len(value) > rule.longest:
         raise InvalidOptions(
             f"{rule.label} {value[:40]!r}… has {len(value):,} characters; at most {rule.longest} are allowed"

@@ -6,7 +6,8 @@ Duties:
    every `poll_s` in case a hint was lost.
 3. Follow queue settings (weights, new queues) within a second.
 4. When a job that must run alone waits, stop claiming until nothing runs here, take that one, and start nothing
-   beside it. If others run for too long for that, go on with ordinary work and be more patient next time.
+   beside it. If others run for too long for that, go on with ordinary work and be more patient next time; a tenth
+   of the time at most goes into such waiting.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _GATHER_S = 0.002
 _HINTS_EVERY_S = 0.02
 _SETTINGS_EVERY_S = 1.0
 _RENEWAL_S = 0.1
-_PATIENCE_S, _MOST_PATIENCE_S = 5.0, 600.0
+_PATIENCE_S, _MOST_PATIENCE_S, _REST_FACTOR = 1.0, 60.0, 10
 
 
 class Fetcher(Service):
@@ -138,7 +139,7 @@ class Fetcher(Service):
             async with asyncio.timeout(self._deadline_s):
                 claim = await self._store.claim_jobs(self._worker, plan, deadline_s=self._deadline_s / 2, alone=alone)
             if not alone:
-                self._lonely = claim.lonely
+                self._lonely = self._lonely or claim.lonely
                 self._record(plan, claim)
             for job in claim.jobs:
                 self._start(job)
@@ -157,10 +158,11 @@ class Fetcher(Service):
         """One job with nothing beside it, then ordinary work again."""
         await self._slots.wait(self._slots.size, at_most_s=self._patience_s)
         if self._slots.taken or self.stopping.is_set():
-            self._alone_again_s = self._clock.monotonic() + self._patience_s
+            self._alone_again_s = self._clock.monotonic() + _REST_FACTOR * self._patience_s
             self._patience_s = min(_MOST_PATIENCE_S, self._patience_s * 2)
             return
         self._patience_s = _PATIENCE_S
+        self._lonely = False  # the next ordinary claim tells whether there are more
         await self._claim(dict.fromkeys(self._weights, 1), alone=True)
         await self._slots.wait(self._slots.size)
 

@@ -21,6 +21,7 @@ from holdfast.stores.base import LeaseStore
 from holdfast.stores.health import StoreHealth
 
 MAX_BATCH = 500
+UNSTORABLE = "unstorable"
 
 
 class Settled(NamedTuple):
@@ -101,7 +102,9 @@ class Settler:
         except StoreDataError as error:
             if len(batch) == 1:
                 refused = batch[0]
-                return await self._settle([Bury(refused.job_id, refused.token, "unstorable", describe(error))])
+                if isinstance(refused, Bury) and refused.reason == UNSTORABLE:
+                    raise  # not even that: nothing can be written under this identity
+                return await self._settle([Bury(refused.job_id, refused.token, UNSTORABLE, describe(error))])
             middle = len(batch) // 2
             return await self._settle(batch[:middle]) + await self._settle(batch[middle:])
         except (StoreUnavailable, NotOpen):  # the lease ran out before the store could be reached, or it is closed

@@ -236,7 +236,7 @@ def test_a_request_past_its_deadline_is_dropped_unseen(tmp_path: Path) -> None:
             in_time = it.writer.submit("claim_jobs", lambda tx: _insert(tx, "in time"), deadline_s=5.0)
             clock.advance(2)
             go_on()
-            with pytest.raises(StoreUnavailable, match="^claim_jobs: dropped at its deadline$"):
+            with pytest.raises(StoreUnavailable, match=r"^claim_jobs: dropped at its deadline$"):
                 await late
             assert await in_time == "in time"
             assert it.rows() == ["in time"]
