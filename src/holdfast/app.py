@@ -27,6 +27,7 @@ from holdfast.core.options import DEFAULT_PRIORITY, DEFAULT_QUEUE, DEFAULT_TIMEO
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.task import Registry, define
 from holdfast.runtime.clock import Clock, SystemClock
+from holdfast.runtime.daemon_executor import DaemonExecutor
 from holdfast.runtime.failpoints import arm_from_text
 from holdfast.runtime.signals import stop_signals
 from holdfast.stores.base import Store
@@ -222,6 +223,7 @@ class Holdfast:
         asyncio.run(self._work(settings))
 
     async def _work(self, settings: dict[str, Any]) -> None:
+        asyncio.get_running_loop().set_default_executor(DaemonExecutor())
         async with stop_signals() as signals, self:
             worker = self.worker(**settings)
             starting = asyncio.create_task(worker.start())  # takes as long as the store is out of reach

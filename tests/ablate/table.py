@@ -63,10 +63,10 @@ ABLATIONS = (
         "P2",
         "an insert of the same id makes no second job",
         STORE + "insert.py",
-        """            if not tx.db.execute(SQL["exists"], (job.id.bytes,)).fetchone():
+        """            if not _exists(tx, job):
                 tx.db.execute(SQL["body"], row)
                 fresh.append(job)""",
-        """            if not tx.db.execute(SQL["exists"], (job.id.bytes,)).fetchone():
+        """            if not _exists(tx, job):
                 tx.db.execute(SQL["body"], row)
             fresh.append(job)""",
         _contract("insert"),

@@ -221,12 +221,12 @@ async def test_a_result_that_cannot_be_kept_is_dead_and_its_effect_not_repeated(
 
 @scene
 async def test_a_blocked_event_loop_does_not_cost_the_lease() -> None:
-    hf = Holdfast(":memory:", lease_s=0.5)
+    hf = Holdfast(":memory:", lease_s=1)
     held = threading.Event()
 
     @hf.task
     async def hog() -> str:
-        held.wait(1.2)  # more than two leases
+        held.wait(1.5)  # more than a lease
         return "still mine"
 
     async with hf, hf.worker():

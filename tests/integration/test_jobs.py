@@ -248,6 +248,8 @@ async def test_every_state_is_explained() -> None:
             assert await explain(job.id) == f"job {job.id} ended succeeded"
             await later.cancel("not needed")
             assert await explain(later.id) == f"job {later.id} ended cancelled: not needed"
+            dead = await until(await work.options(retry=RetryPolicy(max_attempts=1)).enqueue(fail=True), State.DEAD)
+            assert await explain(dead.id) == f"job {dead.id} ended dead: exhausted"
 
 
 @scene

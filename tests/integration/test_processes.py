@@ -21,7 +21,7 @@ NEVER_S = 60
 
 PROGRAM = f"""
 import asyncio, os, sys
-from holdfast import Holdfast, current_job
+from holdfast import Holdfast
 
 hf = Holdfast(sys.argv[1], poll_s={NEVER_S}, grace_s={NEVER_S})
 
@@ -31,8 +31,6 @@ async def pid() -> int:
 
 @hf.task(name="long")
 async def long(path: str) -> str:
-    if current_job().attempt == 1 and not os.path.exists(path + ".seen"):
-        open(path + ".seen", "w").close()
     while not os.path.exists(path):
         await asyncio.sleep(0.005)
     return "done"
@@ -42,26 +40,14 @@ if __name__ == "__main__":
 """
 
 
-class Elsewhere:
-    """A worker in a process of its own."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-
-    async def ends(self) -> int:
-        return await asyncio.wait_for(self.process.wait(), PATIENCE_S)
-
-    def signal(self, number: signal.Signals) -> None:
-        self.process.send_signal(number)
-
-
 @asynccontextmanager
-async def elsewhere(directory: Path) -> AsyncIterator[Elsewhere]:
+async def elsewhere(directory: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A worker in a process of its own."""
     program = directory / "program.py"
     program.write_text(PROGRAM)
     process = await asyncio.create_subprocess_exec(sys.executable, str(program), url_of(directory / "jobs.db"))
     try:
-        yield Elsewhere(process)
+        yield process
     finally:
         if process.returncode is None:
             process.kill()
@@ -74,9 +60,9 @@ async def test_an_idle_worker_elsewhere_wakes_for_a_job_enqueued_here(tmp_path: 
     async with hf, elsewhere(tmp_path) as other:
         for _ in range(5):  # after each of them it has nothing to do, and waits for a hint
             job = await hf.enqueue("pid")
-            assert await job.result(timeout=PATIENCE_S) == other.process.pid != os.getpid()
-        other.signal(signal.SIGTERM)
-        assert await other.ends() == 0
+            assert await job.result(timeout=PATIENCE_S) == other.pid != os.getpid()
+        other.send_signal(signal.SIGTERM)
+        assert await other.wait() == 0
         assert await hf.workers.list() == []
 
 
@@ -88,35 +74,29 @@ async def test_the_first_signal_drains_and_the_second_hands_back_at_once(tmp_pat
         async with elsewhere(tmp_path) as other:
             job = await hf.enqueue("long", str(drained))
             await until(job, State.RUNNING)
-            other.signal(signal.SIGTERM)
+            other.send_signal(signal.SIGTERM)
             drained.touch()
-            assert await other.ends() == 0
+            assert await other.wait() == 0
             assert await job.result(timeout=PATIENCE_S) == "done"
         async with elsewhere(tmp_path) as other:
             job = await hf.enqueue("long", str(cut))
             await until(job, State.RUNNING)
-            other.signal(signal.SIGTERM)
-            other.signal(signal.SIGINT)
-            assert await other.ends() == 0
+            other.send_signal(signal.SIGTERM)
+            other.send_signal(signal.SIGINT)
+            assert await other.wait() == 0
             info = await job.info()
     assert (info.state, info.attempt) == (State.READY, 0)
     assert [run.cause for run in info.attempts] == ["handed_back"]
 
 
 @scene
-async def test_a_job_cancelled_here_stops_there(tmp_path: Path) -> None:
+async def test_a_job_cancelled_here_stops_there_and_one_that_fails_there_is_told_here(tmp_path: Path) -> None:
     hf = Holdfast(url_of(tmp_path / "jobs.db"), poll_s=0.05)
     async with hf, elsewhere(tmp_path):
-        job = await hf.enqueue("long", str(tmp_path / "never"))
-        await until(job, State.RUNNING)
-        await job.cancel("enough")
-        assert (await until(job, State.CANCELLED)).reason == "enough"
-
-
-@scene
-async def test_a_call_that_fails_there_is_told_here(tmp_path: Path) -> None:
-    hf = Holdfast(url_of(tmp_path / "jobs.db"), poll_s=0.05)
-    async with hf, elsewhere(tmp_path):
-        job = await hf.enqueue("pid", "one too many")
+        long = await hf.enqueue("long", str(tmp_path / "never"))
+        await until(long, State.RUNNING)
+        await long.cancel("enough")
+        assert (await until(long, State.CANCELLED)).reason == "enough"
+        wrong = await hf.enqueue("pid", "one too many")
         with pytest.raises(JobFailed, match="InvalidArguments: pid: argument 1: Unexpected positional argument"):
-            await job.result(timeout=PATIENCE_S)
+            await wrong.result(timeout=PATIENCE_S)

@@ -119,7 +119,7 @@ BAD_PAYLOADS: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize("name", BAD_PAYLOADS)
 @scene
 async def test_a_call_that_does_not_fit_is_dead_at_once_and_can_be_looked_at(name: str) -> None:
-    hf = Holdfast(":memory:", lease_s=0.5)
+    hf = Holdfast(":memory:")
     ran: list[int] = []
 
     @hf.task(name="work")
@@ -155,7 +155,7 @@ BAD_OPTIONS = [
 @pytest.mark.parametrize("options", BAD_OPTIONS)
 @scene
 async def test_options_that_cannot_be_read_are_dead_at_once(options: bytes) -> None:
-    hf = Holdfast(":memory:", lease_s=0.5)
+    hf = Holdfast(":memory:")
 
     @hf.task(name="work")
     async def work() -> None: ...

@@ -265,7 +265,7 @@ async def test_a_worker_whose_fetcher_breaks_hands_back_and_starts_over() -> Non
 @scene
 async def test_a_job_that_lost_its_process_twice_runs_without_neighbours(tmp_path: Path) -> None:
     file = tmp_path / "jobs.db"
-    hf = Holdfast(url_of(file), lease_s=0.5)
+    hf = Holdfast(url_of(file), lease_s=1)
     running: set[str] = set()
     beside: dict[str, set[str]] = {}
     gates: dict[str, asyncio.Event] = {}

@@ -6,12 +6,12 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "70"))
+EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "40"))
 
 settings.register_profile(
     "model",
     max_examples=EXAMPLES,
-    stateful_step_count=40,
+    stateful_step_count=20,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

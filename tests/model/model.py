@@ -19,7 +19,7 @@ from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer, Conflict, Existing, Inserted, InsertResult, Withheld
 
 WAITING = {State.READY, State.SCHEDULED, State.BLOCKED, State.PARKED}
-MIN_AGE_S = 3600.0
+KEPT_AT_LEAST_S = 3600.0
 LIMIT, EXPIRED, POISON = "limit", "expired", "poison"
 
 
@@ -28,7 +28,6 @@ class Job:
     """One job; `attempt` counts the charged runs, while one runs and after its end also that run."""
 
     new: NewJob
-    created_at: float
     state: State = State.READY
     attempt: int = 0
     losses: int = 0
@@ -91,7 +90,7 @@ class Model:
         refused: dict[int, InsertResult] = {}
         taken: dict[tuple[str, str], Key] = {}
         for index, job in enumerate(jobs):
-            if job.key is None:
+            if job.key is None or job.id in self.jobs:  # a repeated call hears of its job, whoever has the key now
                 continue
             scope = (job.tenant, job.key.key)
             holder = taken.get(scope) or self.keys.get(scope)
@@ -106,7 +105,7 @@ class Model:
     def _insert(self, new: NewJob) -> Inserted:
         if new.id in self.jobs:
             return Inserted(new.id, self.jobs[new.id].state, repeated=True)
-        job = self.jobs[new.id] = Job(new, self.now)
+        job = self.jobs[new.id] = Job(new)
         if new.key is not None:
             self.keys[new.tenant, new.key.key] = Key(new.key.fingerprint, new.id, self.now + new.key.window_s)
         job.deadline = new.expires_at if new.expires_in_s is None else self.now + new.expires_in_s
@@ -368,9 +367,7 @@ class Model:
         past = [
             job.new.id
             for job in self.jobs.values()
-            if job.state in keep
-            and job.ended_at <= self.now - keep[job.state]
-            and job.created_at <= self.now - MIN_AGE_S
+            if job.state in keep and job.ended_at <= self.now - max(keep[job.state], KEPT_AT_LEAST_S)
         ]
         for job_id in past:
             del self.jobs[job_id]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
-from pydantic_core import ArgsKwargs, PydanticSerializationError, from_json, to_json
+from pydantic_core import ArgsKwargs, PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from holdfast.core.errors import InvalidArguments, InvalidOptions
 from holdfast.core.json_text import check_json
@@ -21,7 +22,8 @@ from holdfast.core.task import TaskDefinition
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
-_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, _EITHER)
 
 
 class Signature:
@@ -41,7 +43,7 @@ class Signature:
     def canonical(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """A checked call in one spelling: every argument by its name, in the order of the signature."""
         bound = inspect.signature(self.task.function).bind(*args, **kwargs)
-        return to_json(bound.arguments)
+        return json.dumps(to_jsonable_python(_ordered(bound.arguments)), sort_keys=True).encode()
 
     def decode(self, payload: bytes) -> Call:
         """The arguments of a stored call, in the types that the task declares."""
@@ -49,7 +51,22 @@ class Signature:
         try:
             call: Call = self._calls.validate_python(ArgsKwargs(args, kwargs))
         except ValidationError as error:
-            raise InvalidArguments(self._sentence(error)) from None
+            by_name = self._decode_by_name(args, kwargs)
+            if by_name is None:
+                raise InvalidArguments(self._sentence(error)) from None
+            return by_name
+        return call
+
+    def _decode_by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:
+        """As JSON, where a strict type takes a text for a time; Pydantic reads only calls by name like this."""
+        parameters = list(inspect.signature(self.task.function).parameters.values())[: len(args)]
+        named = {each.name: value for each, value in zip(parameters, args, strict=False) if each.kind is _EITHER}
+        if len(named) < len(args) or named.keys() & kwargs.keys():
+            return None  # cannot be said by name
+        try:
+            call: Call = self._calls.validate_json(to_json({**named, **kwargs}))
+        except ValidationError:
+            return None
         return call
 
     def encode_result(self, value: Any, *, limit: int) -> bytes:
@@ -58,13 +75,13 @@ class Signature:
 
     def decode_result(self, result: bytes | None) -> Any:
         """A stored result, in the type that the task declares; where it does not fit any more, as plain JSON."""
-        value = None if result is None else from_json(result)
+        result = b"null" if result is None else result
         if self._results is None:
-            return value
+            return from_json(result)
         try:
-            return self._results.validate_python(value)
+            return self._results.validate_json(result)
         except ValidationError:
-            return value
+            return from_json(result)
 
     @functools.cached_property
     def _calls(self) -> TypeAdapter[Any]:
@@ -72,6 +89,8 @@ class Signature:
         def collect(*args: Any, **kwargs: Any) -> Call:
             return args, kwargs
 
+        # A function written in C has no annotations to take the place of these.
+        collect.__annotations__ = getattr(self.task.function, "__annotations__", {})
         return self._compile(collect)
 
     @functools.cached_property
@@ -140,6 +159,19 @@ def decode_call(payload: bytes) -> Call:
     if not isinstance(args, list) or not isinstance(kwargs, dict):
         raise InvalidArguments('the stored call is not of the form {"args": […], "kwargs": {…}}')
     return tuple(args), kwargs
+
+
+def _ordered(value: Any) -> Any:
+    """The value with every set written in one order: a set's own order differs from process to process."""
+    match value:
+        case set() | frozenset():
+            return sorted((_ordered(each) for each in value), key=to_json)
+        case dict():
+            return {key: _ordered(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_ordered(each) for each in value]
+        case _:
+            return value
 
 
 def _name_the_culprit(task: str, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> None:

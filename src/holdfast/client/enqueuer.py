@@ -2,16 +2,16 @@
 
 Duties:
 1. Many callers share one insert (two batchers: keyed jobs can wait for locks and must not hold up the others).
-2. A full queue makes its callers wait until it accepts or their deadline passes (P8).
+2. A full queue makes its callers wait in line until it accepts or their deadline passes (P8).
 3. An insert without an answer is repeated with the same ids, which is safe, for a bounded time (rule 8).
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NoReturn
 
+from holdfast.client.waiting_line import WaitingLine
 from holdfast.config import Config
 from holdfast.core.backpressure import retry_after
 from holdfast.core.errors import (
@@ -29,8 +29,6 @@ from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, Inser
 from holdfast.telemetry.events import JobEnqueued, QueueClosed, QueueOpened
 from holdfast.telemetry.hub import Telemetry
 
-_LOOK_AGAIN_S = 0.25
-
 
 class Enqueuer:
     """See the module's duties."""
@@ -42,7 +40,7 @@ class Enqueuer:
         self._telemetry = telemetry
         self._plain: Batcher[NewJob, InsertResult] = Batcher(self._insert, is_data_error=_is_data_error)
         self._keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert, is_data_error=_is_data_error)
-        self._opened = asyncio.Event()
+        self._lines: dict[str, WaitingLine] = {}
         self._leave = store.subscribe(self._on_hint)
 
     async def close(self) -> None:
@@ -56,7 +54,11 @@ class Enqueuer:
         answer = await batcher.put(job)
         if type(answer) is not Inserted:
             if isinstance(answer, Full):
-                [answer] = await self._wait_for_room([job], [answer], wait_s, whole=False)
+
+                async def again() -> list[InsertResult]:
+                    return [await batcher.put(job)]
+
+                [answer] = await self._wait_for_room(answer, again, wait_s)
             if not isinstance(answer, Inserted | Existing):
                 _refuse(job, answer)
         if self._telemetry.wants(JobEnqueued) and isinstance(answer, Inserted):
@@ -68,8 +70,8 @@ class Enqueuer:
         if not jobs:
             return []
         answers = await self._insert(jobs, whole=True)
-        if any(type(answer) is Full for answer in answers):
-            answers = await self._wait_for_room(jobs, answers, wait_s, whole=True)
+        if full := next((answer for answer in answers if isinstance(answer, Full)), None):
+            answers = await self._wait_for_room(full, lambda: self._insert(jobs, whole=True), wait_s)
         ids: list[JobId] = []
         for index, (job, answer) in enumerate(zip(jobs, answers, strict=True)):
             if isinstance(answer, Inserted | Existing):
@@ -112,28 +114,30 @@ class Enqueuer:
             ) from error
 
     async def _wait_for_room(
-        self, jobs: Sequence[NewJob], answers: list[InsertResult], wait_s: float, *, whole: bool
+        self, full: Full, attempt: Callable[[], Awaitable[list[InsertResult]]], wait_s: float
     ) -> list[InsertResult]:
-        """Try again whenever a queue may have opened, until the deadline."""
-        deadline = self._clock.monotonic() + wait_s
-        full = next(answer for answer in answers if isinstance(answer, Full))
+        """Stand in the queue's line until it accepts or the deadline passes."""
         self._telemetry.emit(QueueClosed(full.queue, full.depth))
-        while (left_s := deadline - self._clock.monotonic()) > 0:
-            self._opened.clear()
-            try:
-                async with asyncio.timeout(min(left_s, _LOOK_AGAIN_S)):
-                    await self._opened.wait()
-            except TimeoutError:
-                pass
-            answers = await self._insert(jobs, whole=whole)
-            if not any(type(answer) is Full for answer in answers):
-                self._telemetry.emit(QueueOpened(full.queue, full.low))
-                return answers
+        line = self._lines.setdefault(full.queue, WaitingLine(self._clock))
+        answers = await line.wait(attempt, refused=_is_full, wait_s=wait_s, room=full.high - full.low)
+        if answers is None:
+            _raise_full(full)
+        self._telemetry.emit(QueueOpened(full.queue, full.low))
         return answers
 
     def _on_hint(self, hint: Hint) -> None:
         if hint & Hint.OPENED:
-            self._opened.set()
+            for line in self._lines.values():
+                line.call()
+
+
+def _is_full(answers: list[InsertResult]) -> bool:
+    return any(type(answer) is Full for answer in answers)
+
+
+def _raise_full(full: Full) -> NoReturn:
+    queue, depth, high, low = full
+    raise QueueFull(queue, depth=depth, high=high, low=low, retry_after=retry_after(depth, low, None))
 
 
 def _is_data_error(error: BaseException) -> bool:
@@ -142,8 +146,8 @@ def _is_data_error(error: BaseException) -> bool:
 
 def _refuse(job: NewJob, answer: Conflict | Full | Withheld, *, index: int | None = None) -> NoReturn:
     match answer:
-        case Full(queue, depth, high, low):
-            raise QueueFull(queue, depth=depth, high=high, low=low, retry_after=retry_after(depth, low, None))
+        case Full():
+            _raise_full(answer)
         case Conflict(job_id):
             assert job.key is not None
             raise IdempotencyConflict(job.key.key, tenant=job.tenant, job_id=job_id, index=index)

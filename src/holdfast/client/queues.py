@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from holdfast.client.jobs import check_reason
 from holdfast.core.backpressure import Watermarks
@@ -66,8 +65,7 @@ class Queues:
 
     async def _change(self, queue: str, **changes: object) -> None:
         check_name("queue", queue)
-        current = (await self._store.queue_settings()).get(queue, QueueSettings())
-        await self._store.set_queue(queue, replace(current, **changes))  # type: ignore[arg-type]
+        await self._store.set_queue(queue, QueueSettings(**changes), only=tuple(changes))  # type: ignore[arg-type]
 
 
 class Workers:

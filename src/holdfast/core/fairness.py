@@ -59,6 +59,7 @@ class Quotas:
 
     def __init__(self, weights: Mapping[Lane, float]) -> None:
         self._accounts: dict[Lane, _Account] = {}
+        self._turn = 0
         self.set_weights(weights)
 
     def set_weights(self, weights: Mapping[Lane, float]) -> None:
@@ -91,7 +92,7 @@ class Quotas:
         heavy = [lane for lane, account in self._accounts.items() if account.weight > 0]
         ready = self._ready(heavy)
         due = self._to_probe(heavy if ready else self._accounts, now_s)
-        quotas = dict.fromkeys(due[:capacity], 1)
+        quotas = dict.fromkeys(due[: self._for_probes(capacity) if ready else capacity], 1)
         ready = ready or self._ready(self._accounts) or due or heavy or list(self._accounts)
         free = capacity - len(quotas)
         if free:
@@ -130,8 +131,14 @@ class Quotas:
             for lane, account in self._accounts.items()
             if (got.get(lane, 0) >= plan[lane] if lane in plan else account.hinted or not account.empty)
         ]
+        able = self._ready(able) or able  # known work before rumours
         able = [lane for lane in able if self._accounts[lane].weight > 0] or able
         return self._share(self._earned(able, free, at_most=free), free) if able else {}
+
+    def _for_probes(self, capacity: int) -> int:
+        """Slots for rumours while there is known work: half of them at most, of a single one every other round."""
+        self._turn = 1 - self._turn
+        return capacity // 2 or self._turn
 
     def _ready(self, lanes: Iterable[Lane]) -> list[Lane]:
         return [lane for lane in lanes if not self._accounts[lane].empty]

@@ -109,6 +109,7 @@ class Cancel:
 Settlement = Succeed | Retry | Snooze | HandBack | Park | Bury | Cancel
 
 UNKNOWN_TASK = "unknown_task"
+_LONGEST_S = 10 * 365 * 86_400.0
 
 
 def decide(
@@ -125,7 +126,7 @@ def decide(
         case Succeeded(result):
             return Succeed(job_id, token, result)
         case Failed(RetryLater() as later):
-            return Snooze(job_id, token, later.after, describe(later))
+            return Snooze(job_id, token, _seconds(later.after), describe(later))
         case Failed(PermanentError() as exception):
             return Bury(job_id, token, "permanent", describe(exception))
         case Failed(exception):
@@ -143,6 +144,14 @@ def decide(
             return HandBack(job_id, token, why)
         case _:
             assert_never(outcome)
+
+
+def _seconds(after: float) -> float:
+    """A subclass of RetryLater may have been given anything; what is not a number is its failure."""
+    seconds = float(after)
+    if not 0 <= seconds <= _LONGEST_S:
+        raise ValueError(f"RetryLater.after is {after!r}: needs seconds from 0 to ten years")
+    return seconds
 
 
 def _after_failure(

@@ -119,6 +119,15 @@ class ThreadPool:
             del call, result, error
 
 
+async def in_new_thread(fn: Callable[[], T]) -> T:
+    """Run `fn` in a thread of its own: users' calls may have filled the loop's default executor for good."""
+    pool = ThreadPool(1, name="once")
+    try:
+        return await pool.run(fn)
+    finally:
+        pool.close()
+
+
 class _Call:
     """One function on its way to a thread and back."""
 

@@ -9,7 +9,7 @@ Times that decide anything (leases, due times, expiry) are the store's own clock
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 from typing import NamedTuple, Protocol
@@ -298,7 +298,9 @@ class QueueStore(Protocol):
         """Every queue that has settings or has ever had a job."""
         ...
 
-    async def set_queue(self, queue: str, settings: QueueSettings) -> None: ...
+    async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
+        """Replace a queue's settings; with `only`, the fields of these names, whatever others change meanwhile."""
+        ...
 
     async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:
         """Cancel up to `limit` waiting jobs of a queue."""

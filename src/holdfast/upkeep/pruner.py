@@ -47,4 +47,4 @@ class Sweeper(Periodic):
         swept = await self.store.sweep(limit=_BATCH)
         if any(swept):
             self.telemetry.emit(JobsSwept({name: count for name, count in swept._asdict().items() if count}))
-        return _SWEEP_EVERY_S
+        return _BREATH_S if swept.keys_dropped >= _BATCH else _SWEEP_EVERY_S

@@ -123,20 +123,21 @@ class Executor:
         enter_job(CurrentJob(run, self._store, loop))
         if run.interruption is not None:
             return self._interrupted(run, plan, None)
-        overdue = self._watch(run, plan, loop)
+        limit = _HardLimit(run, plan.hard_s, loop, self._telemetry)
+        run.user_code = run.task
         try:
             if plan.task.is_async:
+                limit.start()
                 value = await self._call_async(run, plan, args, kwargs, loop)
             else:
-                value = await self._threads.run(partial(plan.task.function, *args, **kwargs))
+                value = await self._call_in_thread(run, plan, args, kwargs, limit.start_from_thread)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError | GeneratorExit) and _is_torn_down(run):
                 raise
             return self._interrupted(run, plan, error)
         finally:
             run.user_code = None
-            if overdue is not None:
-                overdue.cancel()
+            limit.cancel()
         # Whoever returns a value has done the work, also when it was asked to stop meanwhile.
         try:
             return Succeeded(plan.signature.encode_result(value, limit=self._config.result_limit))
@@ -146,7 +147,6 @@ class Executor:
     async def _call_async(
         self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], loop: asyncio.AbstractEventLoop
     ) -> Any:
-        run.user_code = run.task
         coroutine = plan.task.function(*args, **kwargs)
         if plan.soft_s is None or run.task is None:
             return await coroutine
@@ -156,6 +156,18 @@ class Executor:
             return await limited
         finally:
             timer.cancel()
+
+    async def _call_in_thread(
+        self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], begun: Callable[[], None]
+    ) -> Any:
+        def call() -> Any:
+            run.in_thread = True
+            if run.interruption is not None:
+                raise _NotStarted
+            begun()  # the limit counts from here: waiting for a thread is not the task's doing
+            return plan.task.function(*args, **kwargs)
+
+        return await self._threads.run(call)
 
     def _interrupted(self, run: Run, plan: Plan, error: BaseException | None) -> Outcome:
         """What an error means, given what was asked of the run."""
@@ -174,22 +186,35 @@ class Executor:
             case _:
                 assert_never(run.interruption)
 
-    def _watch(self, run: Run, plan: Plan, loop: asyncio.AbstractEventLoop) -> _Overdue | None:
-        return None if plan.hard_s is None else _Overdue(run, plan.hard_s, loop, self._telemetry)
+
+class _NotStarted(asyncio.CancelledError):
+    """The run was interrupted before a thread came to it."""
 
 
-class _Overdue:
+class _HardLimit:
     """Ends a run at its hard limit; one that does not end is asked again and reported."""
 
     __slots__ = ("_limit_s", "_loop", "_reported", "_run", "_telemetry", "_timer")
 
-    def __init__(self, run: Run, limit_s: float, loop: asyncio.AbstractEventLoop, telemetry: Telemetry) -> None:
+    def __init__(self, run: Run, limit_s: float | None, loop: asyncio.AbstractEventLoop, telemetry: Telemetry) -> None:
         self._run = run
         self._limit_s = limit_s
         self._loop = loop
         self._telemetry = telemetry
         self._reported = False
-        self._timer = loop.call_later(limit_s, self._strike, 0.0)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        if self._limit_s is not None and self._run.user_code is not None:  # else the run has ended meanwhile
+            self._timer = self._loop.call_later(self._limit_s, self._strike, 0.0)
+
+    def start_from_thread(self) -> None:
+        if self._limit_s is not None:
+            self._loop.call_soon_threadsafe(self.start)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _strike(self, over_s: float) -> None:
         self._run.interrupt(Interruption.TIMEOUT)
@@ -197,9 +222,6 @@ class _Overdue:
             self._reported = True
             self._telemetry.emit(JobOverdue(self._run.job.id, self._run.job.task or "", over_s))
         self._timer = self._loop.call_later(_ASK_AGAIN_S, self._strike, over_s + _ASK_AGAIN_S)
-
-    def cancel(self) -> None:
-        self._timer.cancel()
 
 
 def _is_torn_down(run: Run) -> bool:

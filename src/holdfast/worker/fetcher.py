@@ -48,6 +48,7 @@ class Fetcher(Service):
         give_back: Callable[[ClaimedJob], None],
         on_lease_lost: Callable[[], None],
         on_crash: Callable[[Service, BaseException], None],
+        is_overdue: Callable[[], bool],
         deadline_s: float,
         poll_s: float,
         clock: Clock,
@@ -62,6 +63,7 @@ class Fetcher(Service):
         self._start_run = start_run
         self._give_back = give_back
         self._on_lease_lost = on_lease_lost
+        self._is_overdue = is_overdue
         self._deadline_s = deadline_s
         self._poll_s = poll_s
         self._clock = clock
@@ -164,7 +166,9 @@ class Fetcher(Service):
         self._patience_s = _PATIENCE_S
         self._lonely = False  # the next ordinary claim tells whether there are more
         await self._claim(dict.fromkeys(self._weights, 1), alone=True)
-        await self._slots.wait(self._slots.size)
+        # Nothing beside it; but one that does not end at its limit must not stop this worker for ever.
+        while self._slots.free < self._slots.size and not self.stopping.is_set() and not self._is_overdue():
+            await self._slots.wait(self._slots.size, at_most_s=_PATIENCE_S)
 
     def _record(self, plan: Mapping[Lane, int], claim: Claim) -> None:
         runnable: dict[Lane, int] = {}

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from holdfast.core.errors import LeaseLost, StoreError
 from holdfast.core.job import WorkerId
 from holdfast.runtime.clock import Clock
-from holdfast.runtime.threads import LoopThread
+from holdfast.runtime.threads import LoopThread, in_new_thread
 from holdfast.stores.base import HeldJob, LeaseStore
 
 BEATS_PER_LEASE = 5
@@ -58,7 +58,7 @@ class Heartbeat:
         self._thread.submit(self._beat())
 
     async def stop(self) -> None:
-        await asyncio.to_thread(self._thread.stop)
+        await in_new_thread(self._thread.stop)
 
     async def _beat(self) -> None:
         pause_s = self._lease_s / BEATS_PER_LEASE

@@ -23,9 +23,14 @@ class Interruption(Enum):
 
 
 class Run:
-    """The first interruption counts. User code on the loop is cancelled; in a thread it can only look."""
+    """The first interruption counts. User code on the loop is cancelled; in a thread it can only look.
 
-    __slots__ = ("cancel_reason", "interruption", "job", "started_s", "task", "user_code", "worker")
+    What still waits for a thread is cancelled, too. The loop writes `interruption` and then reads `in_thread`, the
+    thread writes `in_thread` and then reads `interruption`: one of them sees the other, so nothing that was given
+    back is started.
+    """
+
+    __slots__ = ("cancel_reason", "in_thread", "interruption", "job", "started_s", "task", "user_code", "worker")
 
     def __init__(self, job: ClaimedJob, worker: WorkerId) -> None:
         self.job = job
@@ -35,11 +40,12 @@ class Run:
         self.cancel_reason = ""
         self.started_s = 0.0
         self.user_code: asyncio.Task[Any] | None = None
-        """The task to cancel, while user code runs on the loop."""
+        """The task to cancel, while it waits for user code to end."""
+        self.in_thread = False
 
     def interrupt(self, why: Interruption) -> None:
         """Ask the run to stop. Again for the same reason asks again: a cancellation may have been swallowed."""
         if self.interruption is None or why is Interruption.LEASE_LOST:
             self.interruption = why
-        if self.user_code is not None:
+        if self.user_code is not None and not self.in_thread:
             self.user_code.cancel()

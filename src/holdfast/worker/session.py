@@ -104,6 +104,7 @@ class Session:
             self.id,
             slots=self._slots,
             queues=config.queues,
+            is_overdue=self._is_overdue,
             known_queues=lambda: {task.options.queue for task in registry},
             start_run=self._start_run,
             give_back=self._give_back,
@@ -247,6 +248,10 @@ class Session:
         self._fetcher.hint(hint)
         if hint & Hint.CANCEL and self._runs:
             self._cancels.wake()
+
+    def _is_overdue(self) -> bool:
+        """Whether anything that runs here has passed its hard limit."""
+        return any(run.interruption is Interruption.TIMEOUT for run in self._runs.values())
 
     def _doubt_lease(self) -> None:
         with contextlib.suppress(NotOpen):  # the heartbeat has ended: it knows

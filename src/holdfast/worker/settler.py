@@ -99,7 +99,7 @@ class Settler:
         """Write a batch; one that the store refuses to keep is found by halving, and buried for that reason."""
         try:
             verdicts = await self._write(batch)
-        except StoreDataError as error:
+        except (StoreDataError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             if len(batch) == 1:
                 refused = batch[0]
                 if isinstance(refused, Bury) and refused.reason == UNSTORABLE:

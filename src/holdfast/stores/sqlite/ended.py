@@ -15,8 +15,8 @@ DEAD = load("dead")
 PRUNE = load("prune_jobs")
 SWEEP = load("sweep")
 
-#: A repeated enqueue must find its ids, so no body goes before this age, whatever the retention says.
-YOUNGEST_PRUNED_S = 3600.0
+#: A repeated enqueue must find its ids, so no body goes sooner after its end, whatever the retention says.
+KEPT_AT_LEAST_S = 3600.0
 
 
 def replay_jobs(tx: Tx, job_ids: Sequence[JobId]) -> int:
@@ -49,7 +49,7 @@ def prune_jobs(tx: Tx, *, keep_succeeded_s: float, keep_cancelled_s: float, limi
     """Forget what ended longer ago than its retention."""
     count = 0
     for state, keep_s in ((State.SUCCEEDED, keep_succeeded_s), (State.CANCELLED, keep_cancelled_s)):
-        oldest = (state, tx.now - keep_s, tx.now - YOUNGEST_PRUNED_S, limit - count)
+        oldest = (state, tx.now - max(keep_s, KEPT_AT_LEAST_S), limit - count)
         past = [row[0] for row in tx.db.execute(PRUNE["past_retention"], oldest).fetchall()]
         tx.db.executemany(PRUNE["drop_done"], [(job_id,) for job_id in past])
         _forget(tx, past)

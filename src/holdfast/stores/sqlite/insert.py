@@ -59,17 +59,22 @@ def _judge(tx: Tx, jobs: Sequence[NewJob], shut: dict[str, Full]) -> dict[int, I
             holder = taken.get(scope) or tx.db.execute(SQL["holder"], (*scope, tx.now)).fetchone()
             if holder is not None:
                 holder_id, fingerprint = holder
+                if holder_id == job.id.bytes or _exists(tx, job):
+                    continue  # a repeated call must hear of its job, whoever has the key by now
                 if fingerprint != job.key.fingerprint:
                     refused[index] = Conflict(UUID(bytes=holder_id))
-                elif holder_id != job.id.bytes:
+                else:
                     refused[index] = Existing(UUID(bytes=holder_id))
                 continue
-        # A repeated call must hear of its job, however full the queue is by now.
-        if job.queue in shut and not tx.db.execute(SQL["exists"], (job.id.bytes,)).fetchone():
+        if job.queue in shut and not _exists(tx, job):  # likewise, however full the queue is by now
             refused[index] = shut[job.queue]
         elif job.key is not None:
             taken[scope] = (job.id.bytes, job.key.fingerprint)
     return refused
+
+
+def _exists(tx: Tx, job: NewJob) -> bool:
+    return tx.db.execute(SQL["exists"], (job.id.bytes,)).fetchone() is not None
 
 
 def _insert_bodies(tx: Tx, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
@@ -84,7 +89,7 @@ def _insert_bodies(tx: Tx, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
         tx.db.execute("ROLLBACK TO bodies")
         fresh = []
         for job, row in zip(jobs, rows, strict=True):
-            if not tx.db.execute(SQL["exists"], (job.id.bytes,)).fetchone():
+            if not _exists(tx, job):
                 tx.db.execute(SQL["body"], row)
                 fresh.append(job)
         jobs = fresh

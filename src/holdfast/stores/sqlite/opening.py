@@ -7,7 +7,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from holdfast.core.errors import StoreBroken
+from holdfast.core.errors import NotOpen, StoreBroken
 from holdfast.stores.sqlite.errors import translate
 from holdfast.stores.sqlite.statements import migrations
 
@@ -51,6 +51,15 @@ def open_reader(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA query_only = ON")
     return connection
+
+
+def check_process(opened_by: int) -> None:
+    """A forked child has neither the threads nor, safely, the connections of its parent."""
+    if os.getpid() != opened_by:
+        raise NotOpen(
+            f"the store was opened by process {opened_by}, and this is its fork {os.getpid()}: "
+            "open the app in the child"
+        )
 
 
 def migrate(connection: sqlite3.Connection) -> None:

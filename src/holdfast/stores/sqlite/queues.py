@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import sqlite3
+from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from holdfast.core.backpressure import Watermarks
+from holdfast.core.errors import InvalidOptions
 from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
@@ -18,8 +23,11 @@ from holdfast.stores.sqlite.transaction import Tx
 SQL = load("queues")
 
 
-def set_queue(tx: Tx, queue: str, settings: QueueSettings) -> None:
-    """Replace a queue's settings; gates follow at the next insert or claim."""
+def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[str] | None) -> None:
+    """Replace a queue's settings, or only some of them; gates follow at the next insert or claim."""
+    if only is not None:
+        current = queue_settings(tx.db).get(queue, QueueSettings())
+        settings = replace(current, **{name: getattr(settings, name) for name in only})
     marks = settings.watermarks
     high, low = (marks.high, marks.low) if marks else (None, None)
     weights = None if settings.weights is None else json.dumps(dict(settings.weights))
@@ -33,13 +41,15 @@ def queue_settings(db: sqlite3.Connection) -> dict[str, QueueSettings]:
 
 
 def _settings(row: tuple[Any, ...]) -> QueueSettings:
+    """Settings as stored; what somebody wrote there by hand and makes no sense counts as not set."""
     paused, high, low, weight, weights = row
-    return QueueSettings(
-        paused=bool(paused),
-        watermarks=None if high is None else Watermarks(high, low),
-        weight=1.0 if weight is None else weight,
-        weights=None if weights is None else json.loads(weights),
-    )
+    marks = by_priority = None
+    with contextlib.suppress(InvalidOptions, TypeError):
+        marks = None if high is None else Watermarks(high, low)
+    with contextlib.suppress(ValueError, TypeError):
+        by_priority = None if weights is None else dict(json.loads(weights))
+    valid = isinstance(weight, int | float) and 0 <= weight < math.inf
+    return QueueSettings(paused=bool(paused), watermarks=marks, weight=weight if valid else 1.0, weights=by_priority)
 
 
 def list_queues(db: sqlite3.Connection, *, now: float) -> list[QueueInfo]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import TypeVar
 
 from holdfast.core.errors import NotOpen
 from holdfast.stores.sqlite.errors import translate
-from holdfast.stores.sqlite.opening import open_reader
+from holdfast.stores.sqlite.opening import check_process, open_reader
 
 T = TypeVar("T")
 
@@ -23,10 +24,12 @@ class Reader:
         self._path = path
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"holdfast-sqlite-{name}")
         self._local = threading.local()
+        self._pid = os.getpid()
         self._connections: list[sqlite3.Connection] = []
 
     async def query(self, read: Callable[[sqlite3.Connection], T]) -> T:
         """Run `read` on a connection that sees one state of the database from begin to end."""
+        check_process(self._pid)
         try:
             pending = asyncio.get_running_loop().run_in_executor(self._pool, self._snapshot, read)
         except RuntimeError as closed:

@@ -5,10 +5,9 @@ The verbs themselves live in the modules named after what they do; this one only
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -21,6 +20,7 @@ from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
+from holdfast.runtime.threads import in_new_thread
 from holdfast.stores.base import (
     CancelAnswer,
     CancelRequest,
@@ -57,10 +57,10 @@ class SqliteStore:
         self._reports = Reader(path, name="report")
 
     async def open(self) -> None:
-        await asyncio.to_thread(self._writer.open)
+        await in_new_thread(self._writer.open)
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._close)
+        await in_new_thread(self._close)
 
     def _close(self) -> None:
         self._reader.close()
@@ -173,8 +173,8 @@ class SqliteStore:
     async def queue_settings(self) -> dict[str, QueueSettings]:
         return await self._reader.query(queues.queue_settings)
 
-    async def set_queue(self, queue: str, settings: QueueSettings) -> None:
-        await self._writer.submit("set_queue", partial(queues.set_queue, queue=queue, settings=settings))
+    async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
+        await self._writer.submit("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only))
 
     async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:
         return await self._writer.submit(

@@ -10,6 +10,7 @@ Duties:
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections import defaultdict
@@ -23,7 +24,7 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.failpoints import FailpointHit, declare, failpoint
 from holdfast.stores.base import Hint
 from holdfast.stores.sqlite.errors import translate
-from holdfast.stores.sqlite.opening import open_writer
+from holdfast.stores.sqlite.opening import check_process, open_writer
 from holdfast.stores.sqlite.transaction import Tx
 
 T = TypeVar("T")
@@ -79,10 +80,12 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._db: sqlite3.Connection | None = None
         self._closed = False
+        self._pid = 0
 
     def open(self) -> None:
         """Open the file (blocking) and start the thread."""
         self._db = open_writer(self._path)
+        self._pid = os.getpid()
         self._thread = threading.Thread(target=self._serve, name="holdfast-sqlite-writer", daemon=True)
         self._thread.start()
 
@@ -98,6 +101,7 @@ class Writer:
         """Ask for one verb; the future is answered after its commit, on the calling loop."""
         if self._closed or self._thread is None:
             raise NotOpen(f"SQLite store {self._path} is not open")
+        check_process(self._pid)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         deadline = None if deadline_s is None else self._clock.monotonic() + deadline_s
@@ -181,11 +185,13 @@ class Writer:
             except FailpointHit as hit:
                 answers.append((request, None, _struck(hit)))
         hints = Hint.NOTHING
+        committing = False
         try:
             if live:
                 db.execute("BEGIN IMMEDIATE")
                 now = self._clock.now()
                 done = [self._perform(db, request, now) for request in live]
+                committing = True
                 db.execute("COMMIT")
                 for request, (result, error, verb_hints) in zip(live, done, strict=True):
                     answers.append((request, result, error or self._lost_answer(request)))
@@ -194,6 +200,8 @@ class Writer:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             trouble = translate(error, self._path) if isinstance(error, sqlite3.Error) else error
+            if committing and isinstance(trouble, StoreUnavailable):
+                trouble.unknown = True  # a commit that failed half-way may yet be found in the log
             answers.extend((request, None, trouble) for request in live)
         self._deliver(answers, hints)
 

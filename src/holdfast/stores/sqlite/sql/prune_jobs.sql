@@ -1,8 +1,7 @@
 -- prune_jobs: ended and past retention → gone, with all that belongs to it. Keys end with their own window.
 
 -- name: past_retention
-SELECT d.job_id FROM done d JOIN job j ON j.id = d.job_id
-WHERE d.state = ? AND d.ended_at <= ? AND j.created_at <= ? ORDER BY d.ended_at LIMIT ?
+SELECT job_id FROM done WHERE state = ? AND ended_at <= ? ORDER BY ended_at LIMIT ?
 
 -- name: drop_done
 DELETE FROM done WHERE job_id = ?

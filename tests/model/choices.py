@@ -1,0 +1,82 @@
+"""What the state machine may ask for: jobs, lanes, settlements. Few values of each, so that they meet.
+
+Everything is picked by one function from lists, so that both Hypothesis and a plain random generator can do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdfast.core.cause import Cause
+from holdfast.core.fairness import Lane
+from holdfast.core.job import JobId, KeyClaim, LimitSlot, NewJob
+from holdfast.core.settlement import (
+    UNKNOWN_TASK,
+    Bury,
+    Cancel,
+    HandBack,
+    Park,
+    Retry,
+    Settlement,
+    Snooze,
+    Succeed,
+)
+from holdfast.testing.contracts.arrange import ERROR, a_job
+
+Pick = Callable[[Sequence[Any]], Any]
+
+ORDERED = (Lane("a", 5), Lane("a", 9), Lane("b", 5))
+AFTER = Lane("after", 5)
+"""Jobs that wait for others: the order in which they are released is open."""
+LANES = (*ORDERED, AFTER)
+QUEUES = ("a", "b", "after")
+SOON = (0.0, 1.0, 6.0, 20.0)
+LEASES = (600.0, 60.0, 60.0, 10.0, 0.0)
+PARK_KEYS = ("t1", "t2")
+WHY = "for some reason"
+
+VERBS = (
+    *("insert", "work", "work", "work", "claim", "settle", "settle", "wait", "wait"),
+    *("cancel", "cancel running", "replay", "crash", "renew", "hand back", "register", "seldom"),
+)
+SELDOM = (
+    *("unpark", "unpark", "insert again", "progress", "sweep", "report"),
+    *("pause", "prune", "purge", "purge dead", "wait long"),
+)
+
+
+def new_jobs(pick: Pick, count: int, earlier: Sequence[JobId]) -> list[NewJob]:
+    """Requests to enqueue; `earlier` are the ids of all jobs so far, some of which they may wait for."""
+    jobs: list[NewJob] = []
+    for _ in range(count):
+        jobs.append(_new_job(pick, [*earlier, *(job.id for job in jobs)][-8:]))
+    return jobs
+
+
+def _new_job(pick: Pick, recent: list[JobId]) -> NewJob:
+    key = KeyClaim(pick(("k1", "k2")), pick((b"same", b"same", b"other")), pick((10.0, 9000.0)))
+    job = a_job(expires_in_s=pick((None, None, None, *SOON)), key=pick((None, None, None, key)))
+    if recent and pick((False, False, True)):
+        waits_for = tuple(pick(recent) for _ in range(pick((1, 2, 2, 3))))
+        return job._replace(queue=AFTER.queue, priority=AFTER.priority, waits_for=waits_for)
+    lane = pick(ORDERED)
+    limit = pick((None, None, LimitSlot("one", 1), LimitSlot("two", 2)))
+    return job._replace(
+        queue=lane.queue, priority=lane.priority, limit=limit, delay_s=pick((None, None, None, -5.0, *SOON))
+    )
+
+
+def settlement(pick: Pick, job_id: JobId, token: int) -> Settlement:
+    """Some word on a run."""
+    return pick(
+        (
+            Succeed(job_id, token, b"1"),
+            Retry(job_id, token, pick(SOON), ERROR),
+            Snooze(job_id, token, pick(SOON), ERROR),
+            HandBack(job_id, token, WHY, pick((Cause.HANDED_BACK, Cause.CLAIM_LOST))),
+            Park(job_id, token, UNKNOWN_TASK, pick(PARK_KEYS)),
+            Bury(job_id, token, "permanent", ERROR),
+            Cancel(job_id, token, "honoured"),
+        )
+    )
