@@ -11,7 +11,7 @@ EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "40"))
 settings.register_profile(
     "model",
     max_examples=EXAMPLES,
-    stateful_step_count=20,
+    stateful_step_count=15,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

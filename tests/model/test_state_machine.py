@@ -117,7 +117,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
                 self.enlist(pick(LEASES))
             case "seldom":
                 self.seldom(pick)
-        self.compare()
+                self.compare()
 
     def seldom(self, pick: Pick) -> None:
         queue = pick(QUEUES)
@@ -288,22 +288,25 @@ class StoreAgainstModel(RuleBasedStateMachine):
                     self.promote(2)
                 case "expire":
                     assert self.do(self.store.expire_jobs(limit=MANY)) == self.model.expire()
+                    self.compare()
                 case "reap":
                     self.reap()
-            self.compare()
 
     def promote(self, limit: int) -> None:
         promotion = self.do(self.store.promote_jobs(limit=limit))
         assert promotion.promoted == self.model.promote(limit)
         next_due = self.model.next_due()
         assert promotion.next_due_in_s == (None if next_due is None else max(0.0, next_due - self.model.now))
+        self.compare()
 
     def cancel(self, ids: list[JobId], reason: str) -> None:
         answers = self.do(self.store.cancel_jobs(ids, reason=reason))
         assert answers == [self.model.cancel(job_id, reason) for job_id in ids]
+        self.compare()
 
     def replay(self, ids: list[JobId]) -> None:
         assert self.do(self.store.replay_jobs(ids)) == sum(self.model.replay(job_id) for job_id in ids)
+        self.compare()
 
     # ------------------------------------------------------------ after every call
 

@@ -119,7 +119,7 @@ class Enqueuer:
         """Stand in the queue's line until it accepts or the deadline passes."""
         self._telemetry.emit(QueueClosed(full.queue, full.depth))
         line = self._lines.setdefault(full.queue, WaitingLine(self._clock))
-        answers = await line.wait(attempt, refused=_is_full, wait_s=wait_s, room=full.high - full.low)
+        answers = await line.wait(attempt, refused=_is_full, wait_s=wait_s)
         if answers is None:
             _raise_full(full)
         self._telemetry.emit(QueueOpened(full.queue, full.low))
