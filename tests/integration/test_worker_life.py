@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -121,6 +122,32 @@ async def test_stop_now_without_a_stop_before_does_not_wait_either() -> None:
         worker.stop_now()
         assert await asyncio.wait_for(worker.wait_ended(), PATIENCE_S) is None
         assert [run.cause for run in (await job.info()).attempts] == ["handed_back"]
+
+
+@scene
+async def test_stop_now_does_not_wait_for_a_thread_that_cannot_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.worker.session._STOP_WAIT_S", 0.01)
+    hf = Holdfast(":memory:", grace_s=3600)
+    started, go_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    @hf.task
+    def stuck() -> None:
+        loop.call_soon_threadsafe(started.set)
+        go_on.wait(PATIENCE_S)
+
+    async with hf:
+        heard = Heard(hf, WorkerDraining)
+        worker = hf.worker()
+        await worker.start()
+        job = await stuck.enqueue()
+        await started.wait()
+        stopping = asyncio.create_task(worker.stop())
+        await heard.next(WorkerDraining)
+        worker.stop_now()
+        await asyncio.wait_for(stopping, PATIENCE_S)
+        assert (await job.info()).state is State.READY
+        go_on.set()
 
 
 @scene

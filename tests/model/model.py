@@ -104,7 +104,7 @@ class Model:
 
     def _insert(self, new: NewJob) -> Inserted:
         if new.id in self.jobs:
-            return Inserted(new.id, self.jobs[new.id].state, repeated=True)
+            return Inserted(new.id, None)
         job = self.jobs[new.id] = Job(new)
         if new.key is not None:
             self.keys[new.tenant, new.key.key] = Key(new.key.fingerprint, new.id, self.now + new.key.window_s)

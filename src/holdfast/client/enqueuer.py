@@ -61,7 +61,7 @@ class Enqueuer:
                 [answer] = await self._wait_for_room(answer, again, wait_s)
             if not isinstance(answer, Inserted | Existing):
                 _refuse(job, answer)
-        if self._telemetry.wants(JobEnqueued) and isinstance(answer, Inserted):
+        if self._telemetry.wants(JobEnqueued) and isinstance(answer, Inserted) and answer.state:
             self._telemetry.emit(JobEnqueued(job.id, job.task, job.queue, job.priority, answer.state))
         return answer.job_id
 
@@ -80,7 +80,7 @@ class Enqueuer:
                 _refuse(job, answer, index=index)
         if self._telemetry.wants(JobEnqueued):
             for job, answer in zip(jobs, answers, strict=True):
-                if isinstance(answer, Inserted):
+                if isinstance(answer, Inserted) and answer.state:
                     self._telemetry.emit(JobEnqueued(job.id, job.task, job.queue, job.priority, answer.state))
         return ids
 

@@ -13,7 +13,8 @@ class State(StrEnum):
     expire."""
 
     SCHEDULED = "scheduled"
-    """Waits for a time. In: enqueue with a delay, settle with a retry or snooze. Out: promote, cancel, expire."""
+    """Waits for a time. In: enqueue with a delay, settle with a retry or snooze, release. Out: promote, cancel,
+    expire."""
 
     BLOCKED = "blocked"
     """Waits for other jobs. In: enqueue. Out: release (when all of them have ended), cancel, expire."""

@@ -47,6 +47,7 @@ TRANSITIONS: frozenset[tuple[Verb, State | None, State | None]] = frozenset(
         (Verb.REAP, State.RUNNING, State.CANCELLED),
         (Verb.UNPARK, State.PARKED, State.READY),
         (Verb.RELEASE, State.BLOCKED, State.READY),
+        (Verb.RELEASE, State.BLOCKED, State.SCHEDULED),
         (Verb.REPLAY, State.DEAD, State.READY),
         (Verb.PRUNE, State.SUCCEEDED, None),
         (Verb.PRUNE, State.CANCELLED, None),

@@ -29,8 +29,12 @@ class Inserted(NamedTuple):
     """The job is in the store, put there by this call or by an earlier one with the same id."""
 
     job_id: JobId
-    state: State
-    repeated: bool = False
+    state: State | None
+    """Where it was put; None when an earlier call had put it there."""
+
+    @property
+    def repeated(self) -> bool:
+        return self.state is None
 
 
 class Existing(NamedTuple):

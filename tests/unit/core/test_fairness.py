@@ -217,13 +217,13 @@ def test_more_probes_than_slots_wait_their_turn() -> None:
     backlog = Backlog(quotas, {HIGH: ENDLESS})
     backlog.round(70)
     probed: Counter[Lane] = Counter()
-    for _ in range(3):
+    for _ in range(6):
         plan = quotas.plan(2, 5.0)
-        assert sum(plan.values()) == 2
+        assert plan[HIGH] == 1, "rumours get half of the slots at most while there is known work"
         probed.update(plan)
         got = backlog.claim(plan)
-        assert backlog.claim(quotas.leftover(plan, got)) == {HIGH: 2}
-    assert probed == dict.fromkeys(lanes, 1)
+        assert backlog.claim(quotas.leftover(plan, got)) == {HIGH: 1}
+    assert probed == {**dict.fromkeys(lanes, 1), HIGH: 6}
     assert quotas.plan(2, 5.0) == {HIGH: 2}
 
 

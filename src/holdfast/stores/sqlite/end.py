@@ -104,9 +104,13 @@ def _arrive(tx: Tx, job_ids: Sequence[bytes]) -> None:
 
 
 def release(tx: Tx, join_id: bytes) -> None:
-    """`blocked` → `ready`: all that the job waited for has ended."""
-    tx.db.execute(SQL["unblock"], (join_id,))
+    """`blocked` → `ready`: all that the job waited for has ended; → `scheduled` when it has a time, too."""
+    (due_at,) = tx.db.execute(SQL["unblock"], (join_id,)).fetchone()
     _forget_join(tx, join_id)
+    if due_at is not None and due_at > tx.now:
+        tx.db.execute(SQL["timer"], (due_at, join_id))
+        tx.hints |= Hint.TIMER
+        return
     queue, priority = tx.db.execute(SQL["lane"], (join_id,)).fetchone()
     tx.enter_ready([(queue, priority, 0, tx.take_numbers("seq", 1), join_id, 0, 0, 0)])
 

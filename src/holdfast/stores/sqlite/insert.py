@@ -29,10 +29,7 @@ def insert_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, admit: bool) -> 
     if fresh is jobs:  # the ordinary batch: all of it is new
         return [Inserted(job.id, state) for job, state in zip(jobs, states, strict=True)]
     placed = {job.id: state for job, state in zip(fresh, states, strict=True)}
-    return [
-        refused.get(index) or Inserted(job.id, placed.get(job.id, State.READY), repeated=job.id not in placed)
-        for index, job in enumerate(jobs)
-    ]
+    return [refused.get(index) or Inserted(job.id, placed.get(job.id)) for index, job in enumerate(jobs)]
 
 
 def _shut_queues(tx: Tx, jobs: Sequence[NewJob]) -> dict[str, Full]:
@@ -142,7 +139,7 @@ def _place(tx: Tx, jobs: Sequence[NewJob]) -> list[State]:
         if (expires_at := _expires_at(tx, job)) is not None:
             tx.db.execute(SQL["expiry"], (expires_at, job.id.bytes))
         due_at = job.run_at if job.delay_s is None else tx.now + job.delay_s
-        if job.waits_for and _block(tx, job):
+        if job.waits_for and _block(tx, job, due_at):
             states.append(State.BLOCKED)
         elif due_at is not None and due_at > tx.now:
             tx.db.execute(SQL["timer"], (due_at, job.id.bytes))
@@ -157,7 +154,7 @@ def _place(tx: Tx, jobs: Sequence[NewJob]) -> list[State]:
     return states
 
 
-def _block(tx: Tx, job: NewJob) -> bool:
+def _block(tx: Tx, job: NewJob, due_at: float | None) -> bool:
     """Wait for those that have not ended; False when all of them have (a pruned job has ended, too)."""
     live = [
         awaited.bytes
@@ -166,5 +163,5 @@ def _block(tx: Tx, job: NewJob) -> bool:
     ]
     tx.db.executemany(SQL["member"], [(awaited, job.id.bytes) for awaited in live])
     if live:
-        tx.db.execute(SQL["blocked"], (job.id.bytes, len(live)))
+        tx.db.execute(SQL["blocked"], (job.id.bytes, len(live), due_at))
     return bool(live)

@@ -201,7 +201,8 @@ class Writer:
                 db.execute("ROLLBACK")
             trouble = translate(error, self._path) if isinstance(error, sqlite3.Error) else error
             if committing and isinstance(trouble, StoreUnavailable):
-                trouble.unknown = True  # a commit that failed half-way may yet be found in the log
+                # After an error of the disk the commit may yet be found in the log; a full disk is a plain no.
+                trouble.unknown = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
             answers.extend((request, None, trouble) for request in live)
         self._deliver(answers, hints)
 

@@ -32,6 +32,7 @@ from holdfast.testing.contracts.arrange import (
     settle,
     start,
     state,
+    states,
 )
 
 AFTER = Lane("after", PRIORITY)
@@ -290,3 +291,11 @@ async def check_nobody_waits_for_an_unknown_job_for_ever(store: Store) -> None:
     await insert(store, follower)
     found = await state(store, follower.id)
     assert found is State.READY, f"what is not in the store has been pruned, and so has ended; got {found}"
+
+
+async def check_a_follower_keeps_its_own_time(store: Store) -> None:
+    first = await start(store)
+    late, soon = a_job(waits_for=(first.id,), delay_s=LONG_S), a_job(waits_for=(first.id,), delay_s=0)
+    await insert(store, late, soon)
+    await finish(store, first)
+    assert await states(store, late.id, soon.id) == [State.SCHEDULED, State.READY], "its delay counts as well"

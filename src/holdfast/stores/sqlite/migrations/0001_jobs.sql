@@ -65,10 +65,11 @@ CREATE TABLE active (
 ) WITHOUT ROWID;
 CREATE INDEX active_cancelled ON active (worker) WHERE cancel_reason IS NOT NULL;
 
--- Waits for other jobs: `remaining` of them have not arrived yet.
+-- Waits for other jobs: `remaining` of them have not arrived yet. `due_at`: not before this time, even then.
 CREATE TABLE blocked (
     job_id     BLOB PRIMARY KEY,
-    remaining  INTEGER NOT NULL
+    remaining  INTEGER NOT NULL,
+    due_at     REAL
 ) WITHOUT ROWID;
 
 -- member: when this job ends, it arrives at that join (a blocked job). arrival: it has; only the first counts.

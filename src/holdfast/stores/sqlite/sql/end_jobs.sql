@@ -26,7 +26,10 @@ INSERT INTO arrival (join_id, job_id) VALUES (?, ?) ON CONFLICT DO NOTHING
 UPDATE blocked SET remaining = remaining - ? WHERE job_id = ? RETURNING remaining
 
 -- name: unblock
-DELETE FROM blocked WHERE job_id = ?
+DELETE FROM blocked WHERE job_id = ? RETURNING due_at
+
+-- name: timer
+INSERT INTO timer (due_at, job_id, attempt, losses, crashes) VALUES (?, ?, 0, 0, 0)
 
 -- name: forget_members
 -- Kept until the join is released: a dead member that is replayed must find that it has arrived.

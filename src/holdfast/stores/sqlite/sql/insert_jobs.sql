@@ -30,4 +30,4 @@ SELECT 1 FROM job WHERE id = :id
 INSERT INTO member (job_id, join_id) VALUES (?, ?)
 
 -- name: blocked
-INSERT INTO blocked (job_id, remaining) VALUES (?, ?)
+INSERT INTO blocked (job_id, remaining, due_at) VALUES (?, ?, ?)
