@@ -26,9 +26,11 @@ async def test_poison_dies_and_its_innocent_neighbours_live(tmp_path: Path) -> N
         try:
             end = await until(poison, lambda info: info.state.ended)
             assert [await job.result(timeout=PATIENCE_S) for job in innocents] == list(range(4))
+            lost = [len((await job.info()).attempts) for job in innocents]
         finally:
             crew.kill()
     assert (end.state, end.reason) == (State.DEAD, "poison")
+    assert min(lost) >= 2, "they were beside it often enough to be suspects"
 
 
 def must_run_alone(database: Path, job: JobHandle[Any]) -> None:

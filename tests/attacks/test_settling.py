@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
+from tests.campaign.child import until as until_true
 from tests.integration.scene import PATIENCE_S, Heard, scene, until
 
 from holdfast import Holdfast, RetryPolicy
@@ -88,22 +88,16 @@ async def test_an_error_of_an_unspeakable_module_ends_only_its_own_job() -> None
     assert end.error.type == "caf\\udce9.Boom"
 
 
-@pytest.mark.parametrize("verb", ["settle_jobs", "renew_worker"])
 @scene
-async def test_after_one_broken_moment_of_the_store_all_jobs_end(verb: str) -> None:
-    """One StoreBroken ended the settler or the heartbeat without a word, and the worker seemed to live."""
-    hf = Holdfast(":memory:", lease_s=0.5, poll_s=0.05)
-    gate, struck = asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
+async def test_after_one_broken_moment_of_the_store_all_jobs_end() -> None:
+    """One StoreBroken ended the settler without a word: what it had in hand stayed `running`, under a living worker."""
+    hf = Holdfast(":memory:", lease_s=1, poll_s=0.05)
+    gate = asyncio.Event()
 
     @hf.task(name="good")
     async def good(n: int) -> int:
         await gate.wait()
         return n
-
-    def strike() -> None:
-        loop.call_soon_threadsafe(struck.set)
-        raise StoreBroken("one moment")
 
     async with hf:
         heard = Heard(hf, JobStarted)
@@ -111,11 +105,35 @@ async def test_after_one_broken_moment_of_the_store_all_jobs_end(verb: str) -> N
             jobs = [await good.enqueue(n) for n in range(CROWD)]
             for _ in jobs:
                 await heard.next(JobStarted)
-            arm(f"{verb}.inside", strike)
-            if verb == "settle_jobs":
-                gate.set()
-            await asyncio.wait_for(struck.wait(), PATIENCE_S)
+            arm("settle_jobs.inside", StoreBroken("one moment"))
             gate.set()
             assert [await job.result(timeout=PATIENCE_S) for job in jobs] == list(range(CROWD))
             causes = {attempt.cause for job in jobs for attempt in (await job.info()).attempts}
-    assert causes <= {"handed_back"}, "nothing is lost, it is handed back"
+    assert causes == {"handed_back"}, "nothing is lost, it is handed back"
+
+
+@scene
+async def test_one_renewal_that_fails_is_not_the_last() -> None:
+    """One StoreBroken ended the heartbeat without a word: the jobs ran on without a lease, and elsewhere once more."""
+    hf = Holdfast(":memory:", lease_s=0.5, poll_s=0.05)
+    renewals: list[int] = []
+    over = asyncio.Event()
+
+    @hf.task(name="hold")
+    async def hold() -> str:
+        await over.wait()
+        return "held"
+
+    def fail_the_first() -> None:
+        renewals.append(1)
+        if len(renewals) == 1:
+            raise StoreBroken("one moment")
+
+    async with hf, hf.worker():
+        job = await hold.enqueue()
+        await until(job, State.RUNNING)
+        arm("renew_worker.inside", fail_the_first, times=None)
+        await until_true(lambda: len(renewals) >= 4, within_s=PATIENCE_S, what="more renewals")
+        over.set()
+        assert await job.result(timeout=PATIENCE_S) == "held"
+        assert (await job.info()).attempts == ()

@@ -179,11 +179,10 @@ class Writer:
             if request.future.cancelled() or self._too_late(request):
                 answers.append((request, None, StoreUnavailable(f"{request.verb}: dropped at its deadline")))
                 continue
-            try:
-                failpoint(f"{request.verb}.begin")
+            if struck := _strike(f"{request.verb}.begin"):
+                answers.append((request, None, struck))
+            else:
                 live.append(request)
-            except FailpointHit as hit:
-                answers.append((request, None, _struck(hit)))
         hints = Hint.NOTHING
         committing = False
         try:
@@ -241,11 +240,10 @@ class Writer:
         return request.deadline is not None and self._clock.monotonic() > request.deadline
 
     def _lost_answer(self, request: _Request) -> BaseException | None:
-        try:
-            failpoint(f"{request.verb}.committed")
-        except FailpointHit as hit:
-            return StoreUnavailable(f"the answer was lost: {hit}", unknown=True)
-        return None
+        struck = _strike(f"{request.verb}.committed")
+        if isinstance(struck, StoreUnavailable):
+            struck.unknown = True
+        return struck
 
     def _deliver(self, answers: list[tuple[_Request, Any, BaseException | None]], hints: Hint) -> None:
         by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Request, Any, BaseException | None]]]
@@ -275,6 +273,17 @@ def _answer(
             request.future.set_exception(error)
     for callback in callbacks:
         callback(hints)
+
+
+def _strike(moment: str) -> BaseException | None:
+    """Let a test strike here; what it raises is this request's answer, not the end of the writer."""
+    try:
+        failpoint(moment)
+    except FailpointHit as hit:
+        return _struck(hit)
+    except Exception as error:
+        return error
+    return None
 
 
 def _struck(hit: FailpointHit) -> StoreUnavailable:
