@@ -64,5 +64,6 @@ def _has(file: str, test: str) -> bool:
     if not path.is_file():
         return False
     return any(
-        isinstance(node, ast.FunctionDef) and node.name == test for node in ast.parse(path.read_text("utf-8")).body
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == test
+        for node in ast.parse(path.read_text("utf-8")).body
     )

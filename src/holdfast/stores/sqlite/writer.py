@@ -241,9 +241,9 @@ class Writer:
 
     def _lost_answer(self, request: _Request) -> BaseException | None:
         struck = _strike(f"{request.verb}.committed")
-        if isinstance(struck, StoreUnavailable):
-            struck.unknown = True
-        return struck
+        if struck is None:
+            return None
+        return StoreUnavailable(f"the answer was lost: {struck}", unknown=True)
 
     def _deliver(self, answers: list[tuple[_Request, Any, BaseException | None]], hints: Hint) -> None:
         by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Request, Any, BaseException | None]]]
