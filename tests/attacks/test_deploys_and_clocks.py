@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.integration.scene import PATIENCE_S, Heard, scene, until, url_of
+from tests.integration.scene import PATIENCE_S, scene, until, url_of
 
 from holdfast import Holdfast
 from holdfast.core.state import State
@@ -31,12 +31,14 @@ async def test_jobs_parked_by_an_old_worker_come_to_a_new_one_that_was_there_bef
         return n
 
     async with old, new:
-        parked = Heard(old, JobParked)
+        parked: list[object] = []
+        old.telemetry.attach(parked.append, only=JobParked)
         async with new.worker(concurrency=4), old.worker(concurrency=4):
-            first = [await wanted.enqueue(n) for n in range(10)]
-            while not parked._events.qsize():  # until the old one has caught one of them
-                first.append(await wanted.enqueue(0))
-            assert len([await job.result(timeout=PATIENCE_S) for job in first]) == len(first)
+            jobs = [await wanted.enqueue(n) for n in range(10)]
+            while not parked:  # until the old one has caught one of them
+                jobs.append(await wanted.enqueue(0))
+            for job in jobs:
+                await job.result(timeout=PATIENCE_S)
 
 
 class ShiftedClock:

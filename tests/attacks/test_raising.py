@@ -75,7 +75,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, str]] = {
     "swallowed a cancel": (_leave_a_swallowed_cancel_behind, "exhausted", "asyncio.exceptions.CancelledError"),
     "GeneratorExit": (lambda: _raise(GeneratorExit), "exhausted", "GeneratorExit"),
     "str() is a cancellation": (lambda: _raise(CancelledByStr), "exhausted", f"{__name__}.CancelledByStr"),
-    "a lazy result breaks": (lambda: (1 // 0 for _ in "1"), "bad_result", "ZeroDivisionError"),
+    "a lazy result breaks": (lambda: (1 // 0 for _ in "1"), "bad_result", "holdfast.InvalidArguments"),
 }
 
 
@@ -103,7 +103,7 @@ async def test_every_job_ends_with_a_cause_for_each_of_its_runs(name: str) -> No
         info = await until(await raises.enqueue(), State.DEAD)
         assert await (await ping.enqueue()).result(timeout=PATIENCE_S) == "pong"
     assert info.error is not None
-    assert (info.reason, info.error.type) in {(reason, error), (reason, "holdfast.InvalidArguments")}
+    assert (info.reason, info.error.type) == (reason, error)
     assert [attempt.cause for attempt in info.attempts] == ["retry"] * (len(runs) - 1) + ["dead"]
     assert len(sessions) == 1, "it is the job's failure, not the worker's"
 

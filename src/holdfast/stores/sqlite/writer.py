@@ -77,6 +77,7 @@ class Writer:
         self._requests: SimpleQueue[_Request | None] = SimpleQueue()
         self._listeners: dict[asyncio.AbstractEventLoop, list[Callable[[Hint], None]]] = {}
         self._listeners_lock = threading.Lock()
+        self._gate = threading.Lock()
         self._thread: threading.Thread | None = None
         self._db: sqlite3.Connection | None = None
         self._closed = False
@@ -91,22 +92,29 @@ class Writer:
 
     def close(self) -> None:
         """Finish what waits, then close (blocking)."""
-        self._closed = True
+        with self._gate:
+            self._closed = True
+            if self._thread is not None:
+                self._requests.put(None)
         if self._thread is not None:
-            self._requests.put(None)
             self._thread.join()
             self._thread = None
 
     def submit(self, verb: str, operation: Callable[[Tx], T], *, deadline_s: float | None = None) -> asyncio.Future[T]:
         """Ask for one verb; the future is answered after its commit, on the calling loop."""
-        if self._closed or self._thread is None:
-            raise NotOpen(f"SQLite store {self._path} is not open")
+        self._check_open()
         check_process(self._pid)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         deadline = None if deadline_s is None else self._clock.monotonic() + deadline_s
-        self._requests.put(_Request(verb, operation, future, loop, deadline))
+        with self._gate:  # nothing may come to lie behind the mark of the end, where nobody would answer it
+            self._check_open()
+            self._requests.put(_Request(verb, operation, future, loop, deadline))
         return future
+
+    def _check_open(self) -> None:
+        if self._closed or self._thread is None:
+            raise NotOpen(f"SQLite store {self._path} is not open")
 
     def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
         loop = asyncio.get_running_loop()
