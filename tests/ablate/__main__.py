@@ -76,7 +76,9 @@ def _judge(ablation: Ablation) -> Verdict:
 def _run_tests(ablation: Ablation, scratch: Path) -> Verdict:
     # The scratch sources go before the installed ones.
     env = os.environ | {"PYTHONPATH": f"{scratch / 'src'}{os.pathsep}{scratch}", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout", "60"]
+    # By signal, so that a test that hangs without its safeguard fails by name instead of taking pytest with it.
+    timeout = ("--timeout", "45", "--timeout-method", "signal")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *timeout]
     began = time.monotonic()
     done = subprocess.run(
         [*command, *ablation.tests], cwd=scratch, env=env, capture_output=True, text=True, check=False

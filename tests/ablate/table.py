@@ -317,9 +317,9 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
     Ablation(
         "P8",
         "of those who wait for a full queue only the first looks",
-        "src/holdfast/client/waiting_line.py",
-        "            is_first = self._resting[0] is me",
-        "            is_first = True",
+        "src/holdfast/client/enqueuer.py",
+        "line = self._lines.setdefault(full.queue, WaitingLine(self._clock))",
+        "line = WaitingLine(self._clock)",
         ("tests/attacks/test_full_queue.py", "tests/unit/client/test_waiting_line.py"),
     ),
     Ablation(
