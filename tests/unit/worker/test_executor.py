@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from uuid import uuid4
 
 from holdfast.client.arguments import Signature
@@ -29,7 +30,7 @@ class LateThread:
         return fn()
 
 
-def test_a_run_that_was_interrupted_while_it_waited_for_a_thread_never_begins() -> None:
+def test_a_run_that_was_interrupted_while_it_waited_for_a_thread_never_begins(tmp_path: Path) -> None:
     called = []
 
     def work() -> None:
@@ -45,7 +46,7 @@ def test_a_run_that_was_interrupted_while_it_waited_for_a_thread_never_begins() 
         run = threads.run_to_interrupt = Run(job, uuid4())
         executor = Executor(
             registry,
-            SqliteStore(":memory:"),
+            SqliteStore(str(tmp_path / "unopened.db")),
             Config(),
             threads=threads,  # type: ignore[arg-type]
             telemetry=Telemetry(),
