@@ -135,7 +135,13 @@ class Holdfast:
             watermarks=Watermarks(config.high_watermark, config.low_watermark),
             clock=self._clock,
         )
-        await store.open()
+        opening = asyncio.ensure_future(store.open())
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:  # a thread is at it and cannot be stopped half-way
+            await asyncio.wait({opening})
+            await store.close()
+            raise
         self._store = store
         self._client = Client(store, self.tasks, config, clock=self._clock, telemetry=self.telemetry)
         await self._client.start()

@@ -6,13 +6,14 @@ job may come from another version of the code, or from outside.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import ArgsKwargs, PydanticSerializationError, from_json, to_json, to_jsonable_python
 
@@ -34,15 +35,26 @@ class Signature:
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, limit: int) -> bytes:
         """Check a call against the task and encode it; InvalidArguments names the argument."""
+        is_plain = _look_over(self.task.name, args, kwargs)
         try:
             self._calls.validate_python(ArgsKwargs(tuple(args), dict(kwargs)))
         except ValidationError as error:
             raise InvalidArguments(self._sentence(error)) from None
-        return encode_call(self.task.name, args, kwargs, limit=limit)
+        payload = encode_call(self.task.name, args, kwargs, limit=limit)
+        if not is_plain:
+            # What is no plain JSON may be written in a way that cannot be read again: better told here than there.
+            try:
+                self.decode(payload)
+            except InvalidArguments as error:
+                raise InvalidArguments(f"{error} (after it was written as JSON and read again)") from None
+        return payload
 
     def canonical(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """A checked call in one spelling: every argument by its name, in the order of the signature."""
-        bound = inspect.signature(self.task.function).bind(*args, **kwargs)
+        try:
+            bound = inspect.signature(self.task.function).bind(*args, **kwargs)
+        except TypeError:  # Pydantic knows a parameter by another name than Python does
+            return json.dumps(to_jsonable_python(_ordered([args, kwargs])), sort_keys=True).encode()
         return json.dumps(to_jsonable_python(_ordered(bound.arguments)), sort_keys=True).encode()
 
     def decode(self, payload: bytes) -> Call:
@@ -95,13 +107,17 @@ class Signature:
 
     @functools.cached_property
     def _results(self) -> TypeAdapter[Any] | None:
+        """None: a result is given as the plain JSON that it is."""
         hints = self._returns()
-        return None if hints is inspect.Signature.empty else self._compile(hints)
+        try:
+            return None if hints is inspect.Signature.empty else self._compile(hints)
+        except InvalidOptions:
+            return None
 
     def _returns(self) -> Any:
         try:
             return inspect.signature(self.task.function, eval_str=True).return_annotation
-        except NameError:
+        except Exception:  # whatever an annotation may do when it is evaluated
             return inspect.Signature.empty
 
     def _compile(self, target: Any) -> TypeAdapter[Any]:
@@ -130,6 +146,7 @@ class Signature:
 
 def encode_call(task: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, limit: int) -> bytes:
     """A call as JSON, unchecked against any signature (enqueue by name)."""
+    _look_over(task, args, kwargs)
     try:
         payload = to_json({"args": args, "kwargs": kwargs})
     except (PydanticSerializationError, ValueError, RecursionError):
@@ -161,11 +178,52 @@ def decode_call(payload: bytes) -> Call:
     return tuple(args), kwargs
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def _look_over(task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Refuse what would be stored as something else, without an error; True when all of it is plain."""
+    is_plain = True
+    for name, value in (*enumerate(args, 1), *kwargs.items()):
+        if type(value) in _SCALARS:
+            continue
+        is_plain = False
+        if isinstance(value, Iterator):
+            raise InvalidArguments(
+                f"{task}: argument {name!r} is an iterator ({type(value).__name__}), which can be read only once; "
+                "pass a list"
+            )
+        if _has_secret(value):
+            raise InvalidArguments(
+                f"{task}: argument {name!r} holds a Pydantic secret, which is written as asterisks and would not "
+                "arrive; pass a reference to where the secret is kept"
+            )
+    return is_plain
+
+
+def _has_secret(value: Any) -> bool:
+    match value:
+        case str() | bytes():
+            return False
+        case BaseModel():
+            return any(_has_secret(each) for _, each in value)
+        case Mapping():
+            return any(_has_secret(each) for each in value.values())
+        case list() | tuple() | set() | frozenset():
+            return any(_has_secret(each) for each in value)
+        case _:
+            return hasattr(value, "get_secret_value")
+
+
 def _ordered(value: Any) -> Any:
     """The value with every set written in one order: a set's own order differs from process to process."""
     match value:
         case set() | frozenset():
             return sorted((_ordered(each) for each in value), key=to_json)
+        case BaseModel():
+            return _ordered(dict(value))
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {field.name: _ordered(getattr(value, field.name)) for field in dataclasses.fields(value)}
         case dict():
             return {key: _ordered(each) for key, each in value.items()}
         case list() | tuple():

@@ -9,6 +9,7 @@ Duties:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import NoReturn
 
 from holdfast.client.waiting_line import WaitingLine
@@ -45,6 +46,8 @@ class Enqueuer:
 
     async def close(self) -> None:
         self._leave()
+        for line in self._lines.values():
+            line.close()
         await self._plain.close()
         await self._keyed.close()
 
@@ -116,14 +119,21 @@ class Enqueuer:
     async def _wait_for_room(
         self, full: Full, attempt: Callable[[], Awaitable[list[InsertResult]]], wait_s: float
     ) -> list[InsertResult]:
-        """Stand in the queue's line until it accepts or the deadline passes."""
+        """Stand in the queue's line until it accepts or the deadline passes; then in that of the next full one."""
+        deadline_s = self._clock.monotonic() + wait_s
         self._telemetry.emit(QueueClosed(full.queue, full.depth))
-        line = self._lines.setdefault(full.queue, WaitingLine(self._clock))
-        answers = await line.wait(attempt, refused=_is_full, wait_s=wait_s)
-        if answers is None:
-            _raise_full(full)
-        self._telemetry.emit(QueueOpened(full.queue, full.low))
-        return answers
+        while True:
+            line = self._lines.setdefault(full.queue, WaitingLine(self._clock))
+            left_s = deadline_s - self._clock.monotonic()
+            refused = partial(_is_full, full.queue)
+            answers: list[InsertResult] | None = await line.wait(attempt, refused=refused, wait_s=left_s)
+            if answers is None:
+                _raise_full(full)
+            self._telemetry.emit(QueueOpened(full.queue, full.low))
+            others = _full(answers)
+            if not others:
+                return answers
+            full = next(iter(others.values()))
 
     def _on_hint(self, hint: Hint) -> None:
         if hint & Hint.OPENED:
@@ -131,8 +141,13 @@ class Enqueuer:
                 line.call()
 
 
-def _is_full(answers: list[InsertResult]) -> bool:
-    return any(type(answer) is Full for answer in answers)
+def _is_full(queue: str, answers: list[InsertResult]) -> bool:
+    return queue in _full(answers)
+
+
+def _full(answers: list[InsertResult]) -> dict[str, Full]:
+    """The queues that refused, by name."""
+    return {answer.queue: answer for answer in answers if isinstance(answer, Full)}
 
 
 def _raise_full(full: Full) -> NoReturn:

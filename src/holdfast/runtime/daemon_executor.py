@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,10 +47,12 @@ class DaemonExecutor(ThreadPoolExecutor):
         with self._guard:
             if self._over:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            self._calls.put(call)
-            if not self._idle and self._made < self._most:
+            if self._idle:
+                self._idle -= 1  # one of them is taken by this call, whenever it wakes
+            elif self._made < self._most:
+                threading.Thread(target=self._work, name=f"holdfast-default-{self._made + 1}", daemon=True).start()
                 self._made += 1
-                threading.Thread(target=self._work, name=f"holdfast-default-{self._made}", daemon=True).start()
+            self._calls.put(call)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -61,13 +63,10 @@ class DaemonExecutor(ThreadPoolExecutor):
                 for _ in range(self._made):
                     self._calls.put(None)
 
-    def _work(self) -> Any:
-        while True:
-            with self._guard:
-                self._idle += 1
-            call = self._calls.get()
-            with self._guard:
-                self._idle -= 1
-            if call is None:
-                return
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
             call()
+            del call  # an idle thread keeps nothing alive
+            with self._guard:
+                if self._calls.empty():  # else the next call was counted for a thread that was busy
+                    self._idle += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from holdfast.core.errors import StoreError
 from holdfast.core.job import WorkerId
@@ -14,8 +14,16 @@ from holdfast.worker.run import Interruption, Run
 class CancelWatch(Service):
     """Looks on every hint of a cancellation, and every `poll_s` while anything runs."""
 
-    def __init__(self, store: LeaseStore, worker: WorkerId, runs: Mapping[int, Run], *, poll_s: float) -> None:
-        super().__init__(name="cancel-watch")
+    def __init__(
+        self,
+        store: LeaseStore,
+        worker: WorkerId,
+        runs: Mapping[int, Run],
+        *,
+        poll_s: float,
+        on_crash: Callable[[Service, BaseException], None],
+    ) -> None:
+        super().__init__(name="cancel-watch", on_crash=on_crash)
         self._store = store
         self._worker = worker
         self._runs = runs

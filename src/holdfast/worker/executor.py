@@ -167,7 +167,14 @@ class Executor:
             begun()  # the limit counts from here: waiting for a thread is not the task's doing
             return plan.task.function(*args, **kwargs)
 
-        return await self._threads.run(call)
+        # All threads may hang. Then what waits for one is given back, so that another worker can have it.
+        loop = asyncio.get_running_loop()
+        waiting = plan.hard_s and loop.call_later(plan.hard_s, _give_up_waiting, run)
+        try:
+            return await self._threads.run(call)
+        finally:
+            if waiting:
+                waiting.cancel()
 
     def _interrupted(self, run: Run, plan: Plan, error: BaseException | None) -> Outcome:
         """What an error means, given what was asked of the run."""
@@ -181,10 +188,17 @@ class Executor:
                 return TimedOut(plan.hard_s or 0.0)
             case Interruption.CANCEL:
                 return CancelHonoured(run.cancel_reason) if cancelled else Failed(error)  # type: ignore[arg-type]
+            case Interruption.NO_THREAD:
+                return Interrupted("no thread came free for it in time")
             case Interruption.DRAIN | Interruption.LEASE_LOST:
                 return Interrupted("the worker stopped") if cancelled else Failed(error)  # type: ignore[arg-type]
             case _:
                 assert_never(run.interruption)
+
+
+def _give_up_waiting(run: Run) -> None:
+    if not run.in_thread:
+        run.interrupt(Interruption.NO_THREAD)
 
 
 class _NotStarted(asyncio.CancelledError):

@@ -30,6 +30,7 @@ _GATHER_S = 0.002
 _HINTS_EVERY_S = 0.02
 _SETTINGS_EVERY_S = 1.0
 _RENEWAL_S = 0.1
+_LIGHTEST = 1e-6
 _PATIENCE_S, _MOST_PATIENCE_S, _REST_FACTOR = 1.0, 60.0, 10
 
 
@@ -165,10 +166,13 @@ class Fetcher(Service):
             return
         self._patience_s = _PATIENCE_S
         self._lonely = False  # the next ordinary claim tells whether there are more
+        began_s = self._clock.monotonic()
         await self._claim(dict.fromkeys(self._weights, 1), alone=True)
         # Nothing beside it; but one that does not end at its limit must not stop this worker for ever.
         while self._slots.free < self._slots.size and not self.stopping.is_set() and not self._is_overdue():
             await self._slots.wait(self._slots.size, at_most_s=_PATIENCE_S)
+        now_s = self._clock.monotonic()
+        self._alone_again_s = now_s + (now_s - began_s)  # ordinary work gets as much time as this took
 
     def _record(self, plan: Mapping[Lane, int], claim: Claim) -> None:
         runnable: dict[Lane, int] = {}
@@ -201,4 +205,5 @@ def _weight(settings: QueueSettings, priority: int) -> float:
         weights = DEFAULT_WEIGHTS if settings.weights is None else check_weights(settings.weights)
     except InvalidOptions:  # written by hand into the store: the defaults hold
         weights = DEFAULT_WEIGHTS
-    return settings.weight * weight_of(priority, weights)
+    weight = settings.weight * weight_of(priority, weights)
+    return weight and max(weight, _LIGHTEST)

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from holdfast.core.errors import LeaseLost, StoreError
+from holdfast.core.errors import LeaseLost
 from holdfast.core.job import WorkerId
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.threads import LoopThread, in_new_thread
@@ -75,7 +75,7 @@ class Heartbeat:
                     )
             except LeaseLost:
                 return self._lose()
-            except (StoreError, TimeoutError):  # whatever is wrong with it: time decides
+            except Exception:  # whatever is wrong with it: time decides
                 pause_s = self._lease_s / BEATS_PER_LEASE / 4
                 continue
             self._trusted_until_s = asked_s + self._lease_s

@@ -18,6 +18,8 @@ class Interruption(Enum):
     """Its hard limit has passed."""
     DRAIN = auto()
     """The worker is stopping and its grace period is over."""
+    NO_THREAD = auto()
+    """No thread came free for it here; it may be started elsewhere."""
     LEASE_LOST = auto()
     """The job belongs to somebody else by now."""
 

@@ -71,6 +71,7 @@ class Session:
     ) -> None:
         self.id = uuid4()
         self.lost = asyncio.Event()
+        self.started_s = 0.0
         self._store = store
         self._registry = registry
         self._config = config
@@ -115,7 +116,13 @@ class Session:
             clock=clock,
             health=health,
         )
-        self._cancels = CancelWatch(store, self.id, self._runs, poll_s=config.poll_s)
+        self._cancels = CancelWatch(
+            store,
+            self.id,
+            self._runs,
+            poll_s=config.poll_s,
+            on_crash=lambda service, error: self._give_up(service.name, error),
+        )
 
     @property
     def running(self) -> int:
@@ -128,7 +135,7 @@ class Session:
 
     async def start(self) -> None:
         """Register, then beat, then claim."""
-        asked_s = self._clock.monotonic()
+        asked_s = self.started_s = self._clock.monotonic()
         worker = NewWorker(self.id, socket.gethostname(), os.getpid(), self._config.concurrency, self._config.queues)
         await self._store.register_worker(worker, lease_s=self._config.lease_s)
         self._heartbeat.start(registered_at_s=asked_s)

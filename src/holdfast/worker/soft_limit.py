@@ -61,5 +61,5 @@ class SoftLimited:
         pending, self._pending = self._pending, None
         if pending is None:
             return cancelled
-        self._task.uncancel()  # it was ours, and is delivered now
-        return pending
+        # It was ours, and is delivered now; unless somebody else has cancelled as well, which counts for more.
+        return cancelled if self._task.uncancel() else pending

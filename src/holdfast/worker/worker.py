@@ -20,6 +20,8 @@ from holdfast.worker.executor import Executor
 from holdfast.worker.run import Interruption
 from holdfast.worker.session import Session
 
+_HEALTHY_S = 60.0
+
 
 class Worker(Service):
     """Runs jobs until it is stopped; when it is declared dead it starts over under a new identity."""
@@ -64,6 +66,8 @@ class Worker(Service):
                 return
             await session.abandon()
             if session.crashed:  # what broke once may break every time: no hot loop
+                if self._clock.monotonic() - session.started_s > _HEALTHY_S:
+                    self._after_crash.reset()
                 await self.pause(self._after_crash.next())
             self.session = await self._start_over()
 

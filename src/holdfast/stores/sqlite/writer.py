@@ -10,6 +10,7 @@ Duties:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 import threading
@@ -167,8 +168,23 @@ class Writer:
                     self._deliver([], Hint.ANYTHING)
                 else:
                     watch_s = min(_WATCH_MAX_S, watch_s * 1.2)
+        except Exception as error:
+            self._die(error)
         finally:
             self._db.close()
+
+    def _die(self, error: Exception) -> None:
+        """Nothing can be written any more: whoever waits hears it, whoever comes is refused."""
+        with self._gate:
+            self._closed = True
+        trouble = StoreUnavailable(f"SQLite store {self._path} cannot be written any more: {error}", unknown=True)
+        while True:
+            try:
+                request = self._requests.get_nowait()
+            except Empty:
+                return
+            if request is not None:
+                self._deliver([(request, None, trouble)], Hint.NOTHING)
 
     def _data_version(self) -> int:
         assert self._db is not None
@@ -204,14 +220,24 @@ class Writer:
                     answers.append((request, result, error or self._lost_answer(request)))
                     hints |= verb_hints
         except BaseException as error:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
             trouble = translate(error, self._path) if isinstance(error, sqlite3.Error) else error
             if committing and isinstance(trouble, StoreUnavailable):
                 # After an error of the disk the commit may yet be found in the log; a full disk is a plain no.
                 trouble.unknown = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
             answers.extend((request, None, trouble) for request in live)
+            self._deliver(answers, hints)
+            self._undo(db)
+            return
         self._deliver(answers, hints)
+
+    def _undo(self, db: sqlite3.Connection) -> None:
+        """Roll back; a connection that cannot even do that is replaced."""
+        with contextlib.suppress(sqlite3.Error):
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        if db.in_transaction:
+            db.close()
+            self._db = open_writer(self._path)
 
     def _perform(self, db: sqlite3.Connection, request: _Request, now: float) -> tuple[Any, BaseException | None, Hint]:
         """One verb; its own failure is undone and reported, one of the whole transaction is raised."""
