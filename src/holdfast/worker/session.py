@@ -159,8 +159,12 @@ class Session:
         await self._sign_off("a part of the worker crashed")
 
     def hurry(self, why: Interruption = Interruption.DRAIN) -> None:
-        """Interrupt what runs; ends a grace period that `stop` is waiting for."""
+        """End the grace period that `stop` is waiting for; without a lease, interrupt what runs at once."""
         self._hurried.set()
+        if why is Interruption.LEASE_LOST:
+            self._interrupt(why)
+
+    def _interrupt(self, why: Interruption) -> None:
         for run in list(self._runs.values()):
             run.interrupt(why)
 
@@ -174,7 +178,8 @@ class Session:
             return  # the lease runs out by itself
 
     async def _wind_up(self, why: Interruption) -> None:
-        self.hurry(why)
+        """Only after the fetcher has stopped: it would claim again what is given back here."""
+        self._interrupt(why)
         await self._drain(_STOP_WAIT_S)
         self._leave()
         await self._cancels.stop()

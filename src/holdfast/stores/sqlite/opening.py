@@ -22,6 +22,7 @@ _NETWORK_FILE_SYSTEMS = frozenset(
 def open_writer(path: str) -> sqlite3.Connection:
     """The one connection that writes; autocommit, because the writer speaks BEGIN and COMMIT itself."""
     _check_place(path)
+    _check_inheritance(path)
     try:
         connection = sqlite3.connect(
             path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -53,12 +54,34 @@ def open_reader(path: str) -> sqlite3.Connection:
     return connection
 
 
+#: Files that are open, and in which process: a forked child inherits this together with its parent's connections.
+_open_in: dict[str, int] = {}
+
+
+def note_open(path: str) -> None:
+    _open_in[str(Path(path).resolve())] = os.getpid()
+
+
+def note_closed(path: str) -> None:
+    _open_in.pop(str(Path(path).resolve()), None)
+
+
+def _check_inheritance(path: str) -> None:
+    parent = _open_in.get(str(Path(path).resolve()))
+    if parent is not None and parent != os.getpid():
+        # SQLite's locks are the process's: parent and child would undo each other's, and accepted jobs be lost.
+        raise NotOpen(
+            f"SQLite store {path}: it was open in process {parent} when this one was forked from it, which SQLite "
+            "cannot bear; close the app before you fork, or start processes by spawn"
+        )
+
+
 def check_process(opened_by: int) -> None:
     """A forked child has neither the threads nor, safely, the connections of its parent."""
     if os.getpid() != opened_by:
         raise NotOpen(
             f"the store was opened by process {opened_by}, and this is its fork {os.getpid()}: "
-            "open the app in the child"
+            "close the app before you fork, and open it in the child"
         )
 
 

@@ -25,7 +25,7 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.failpoints import FailpointHit, declare, failpoint
 from holdfast.stores.base import Hint
 from holdfast.stores.sqlite.errors import translate
-from holdfast.stores.sqlite.opening import check_process, open_writer
+from holdfast.stores.sqlite.opening import check_process, note_closed, note_open, open_writer
 from holdfast.stores.sqlite.transaction import Tx
 
 T = TypeVar("T")
@@ -88,6 +88,7 @@ class Writer:
         """Open the file (blocking) and start the thread."""
         self._db = open_writer(self._path)
         self._pid = os.getpid()
+        note_open(self._path)
         self._thread = threading.Thread(target=self._serve, name="holdfast-sqlite-writer", daemon=True)
         self._thread.start()
 
@@ -100,6 +101,7 @@ class Writer:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+            note_closed(self._path)
 
     def submit(self, verb: str, operation: Callable[[Tx], T], *, deadline_s: float | None = None) -> asyncio.Future[T]:
         """Ask for one verb; the future is answered after its commit, on the calling loop."""
