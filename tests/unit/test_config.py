@@ -28,9 +28,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_defaults_hold_where_nothing_is_given(here: Path) -> None:
     config = Config.load(environ={})
     assert config == Config()
-    assert {name: config.origin(name) for name in config.masked()} == dict.fromkeys(
-        config.masked(), "default"
-    )
+    assert {name: config.origin(name) for name in config.masked()} == dict.fromkeys(config.masked(), "default")
 
 
 def test_arguments_go_before_environment_before_file(here: Path) -> None:
@@ -44,9 +42,7 @@ def test_arguments_go_before_environment_before_file(here: Path) -> None:
     assert config.origin("grace_s") == "default"
 
 
-def test_the_process_environment_is_read_unless_another_is_given(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_process_environment_is_read_unless_another_is_given(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_THREADS", "7")
     assert Config.load().threads == 7
     assert Config.load(environ={}).threads == 32
@@ -158,10 +154,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"environ": {"HOLDFAST_CONCURRENCY": "many"}},
-        (
-            "setting concurrency (variable HOLDFAST_CONCURRENCY): 'many' is not a whole "
-            "number from 1 to 10,000"
-        ),
+        ("setting concurrency (variable HOLDFAST_CONCURRENCY): 'many' is not a whole number from 1 to 10,000"),
     ),
     (
         {"environ": {"HOLDFAST_LEASE_S": "0.1"}},
@@ -199,10 +192,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"queues": 0},
-        (
-            "setting queues (argument queues): 0 is not a list of queue names, or one text "
-            "with commas between them"
-        ),
+        ("setting queues (argument queues): 0 is not a list of queue names, or one text with commas between them"),
     ),
     ({"failpoints": 1}, "setting failpoints (argument failpoints): 1 is not a text"),
     (
@@ -215,10 +205,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"high_watermark": 100},
-        (
-            "setting low_watermark (default): 2000 is not below high_watermark, which is 100 "
-            "(argument high_watermark)"
-        ),
+        ("setting low_watermark (default): 2000 is not below high_watermark, which is 100 (argument high_watermark)"),
     ),
     # unknown names
     (
@@ -254,10 +241,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"toml": "concurrency ="},
-        (
-            "settings file {here}/holdfast.toml (found here) is not valid TOML: Invalid value "
-            "(at end of document)"
-        ),
+        ("settings file {here}/holdfast.toml (found here) is not valid TOML: Invalid value (at end of document)"),
     ),
     (
         {"pyproject": "[tool]\nholdfast = 3"},
@@ -274,10 +258,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"url": "jobs.db"},
-        (
-            "setting url (argument url): 'jobs.db' is not a URL: for a file of that name write "
-            "'sqlite:///jobs.db'"
-        ),
+        ("setting url (argument url): 'jobs.db' is not a URL: for a file of that name write 'sqlite:///jobs.db'"),
     ),
     (
         {"url": "sqlite://host/jobs.db"},
@@ -300,10 +281,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"url": "sqlite:////var/lib/"},
-        (
-            "setting url (argument url): 'sqlite:////var/lib/' names no file: write "
-            "'sqlite:////var/lib/holdfast.db'"
-        ),
+        ("setting url (argument url): 'sqlite:////var/lib/' names no file: write 'sqlite:////var/lib/holdfast.db'"),
     ),
     (
         {"url": "sqlite:///a.db?password=hunter2"},
@@ -315,10 +293,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"url": "sqlite:///a%00.db"},
-        (
-            "setting url (argument url): 'sqlite:///a%00.db' has a NUL character in its "
-            "file's name: leave out '%00'"
-        ),
+        ("setting url (argument url): 'sqlite:///a%00.db' has a NUL character in its file's name: leave out '%00'"),
     ),
     ({"url": Path("x")}, "setting url (argument url): PosixPath('x') is not a text"),
 ]

@@ -137,9 +137,7 @@ def test_threads_attach_emit_and_detach_without_losing_a_subscription() -> None:
 
 def test_wrong_use_gets_a_sentence() -> None:
     telemetry = Telemetry()
-    with pytest.raises(
-        InvalidOptions, match=r"attach\('x'\): a subscriber is a function that takes one event"
-    ):
+    with pytest.raises(InvalidOptions, match=r"attach\('x'\): a subscriber is a function that takes one event"):
         telemetry.attach("x")  # type: ignore[arg-type]
     with pytest.raises(InvalidOptions, match=r"attach\(only=…\): <class 'int'> is not one of the events"):
         telemetry.attach(print, only=int)  # type: ignore[arg-type]

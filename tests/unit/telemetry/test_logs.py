@@ -15,9 +15,7 @@ from holdfast.telemetry.logs import attach_logs, log_event
 
 
 @pytest.mark.parametrize("kind", EVENTS)
-def test_every_event_is_one_record_with_its_fields(
-    kind: type[Event], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_every_event_is_one_record_with_its_fields(kind: type[Event], caplog: pytest.LogCaptureFixture) -> None:
     event = sample(kind)
     with caplog.at_level(logging.DEBUG, logger="holdfast"):
         log_event(event)

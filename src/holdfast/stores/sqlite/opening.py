@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 from holdfast.core.errors import NotOpen, StoreBroken
+from holdfast.stores.base import StoreStatus
 from holdfast.stores.sqlite.errors import translate
 from holdfast.stores.sqlite.statements import migrations
 
@@ -51,6 +54,29 @@ def open_reader(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA query_only = ON")
     return connection
+
+
+def store_status(path: str) -> StoreStatus:
+    """What is in the file, read without migrating or creating it; StoreBroken where it cannot be a store."""
+    version, exists = 0, path != ":memory:" and Path(path).exists()
+    if path != ":memory:":
+        _check_place(path)
+    if exists:
+        try:
+            with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S)) as db:
+                _check_owner(db, path)
+                version = _version(db)
+        except sqlite3.Error as error:
+            raise translate(error, path) from error
+    known = migrations()
+    return StoreStatus(
+        place=path,
+        exists=exists,
+        schema=version,
+        newest=known[-1][0],
+        pending=tuple(name for number, name, _ in known if number > version),
+        engine=f"SQLite {sqlite3.sqlite_version}",
+    )
 
 
 def check_process(opened_by: int) -> None:
