@@ -26,14 +26,21 @@ group = noun("Dead letters: list, look, mend, run again, drop.")
 
 _PAGE = 200
 
-IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The ids; or say which by filter.")]
-QueueOption = Annotated[str | None, typer.Option("--queue", "-q", help="Only jobs of this queue.")]
-TaskOption = Annotated[str | None, typer.Option("--task", "-t", help="Only jobs of this task.")]
-TenantOption = Annotated[str | None, typer.Option("--tenant", help="Only jobs on behalf of this tenant.")]
-ErrorOption = Annotated[str | None, typer.Option("--error-type", "-e", help="Only with this type of error.")]
-TextOption = Annotated[str | None, typer.Option("--text", help="Only where the error's message contains this.")]
+IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID", help="The ids; or say which by filter.")]
+QueueOption = Annotated[str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Only jobs of this queue.")]
+TaskOption = Annotated[str | None, typer.Option("--task", "-t", metavar="TASK", help="Only jobs of this task.")]
+TenantOption = Annotated[
+    str | None, typer.Option("--tenant", metavar="TENANT", help="Only jobs on behalf of this tenant.")
+]
+ErrorOption = Annotated[
+    str | None, typer.Option("--error-type", "-e", metavar="TYPE", help="Only with this type of error.")
+]
+TextOption = Annotated[
+    str | None, typer.Option("--text", metavar="TEXT", help="Only where the error's message contains this.")
+]
 ReasonOption = Annotated[
-    str | None, typer.Option("--reason", "-r", help="exhausted, not_retried, permanent, bad_payload, poison, …")
+    str | None,
+    typer.Option("--reason", "-r", metavar="TEXT", help="exhausted, not_retried, permanent, bad_payload, poison, …"),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="All dead jobs of the store.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -91,12 +98,13 @@ async def show(session: Session, job_id: JobIdArgument) -> None:
 async def edit(
     session: Session,
     job_id: JobIdArgument,
-    words: Annotated[list[str] | None, typer.Argument(metavar="[ARGS]...", help="All arguments, anew.")] = None,
+    words: Annotated[list[str] | None, typer.Argument(metavar="ARG", help="All arguments, anew.")] = None,
     replay: Annotated[bool, typer.Option("--replay", help="Run it again at once.")] = False,
 ) -> None:
     """Replace the arguments of a dead job.
 
-    They are given anew, all of them, written as for `holdfast enqueue`. With an app, they are checked against the task's signature.
+    They are given anew, all of them, written as for `holdfast enqueue`. With an app, they are
+    checked against the task's signature.
 
     \b
     holdfast dead edit 01985f3e-6f0a-7a51-8d8e-2f4f8f1f0c11 Bob cents=700 --replay
@@ -126,7 +134,9 @@ async def replay(
 ) -> Exit:
     """Run dead jobs again.
 
-    Those of these ids, or all that match. Each keeps its id and its history, and has a fresh budget of attempts. By filter, it says how many match and asks; --yes does not ask, --dry-run only counts.
+    Those of these ids, or all that match. Each keeps its id and its history, and has a fresh budget of attempts.
+
+    By filter, it says how many match and asks; --yes does not ask, --dry-run only counts.
 
     \b
     holdfast dead replay 01985f3e-6f0a-7a51-8d8e-2f4f8f1f0c11
@@ -155,7 +165,8 @@ async def purge(
 ) -> Exit:
     """Drop dead jobs for good.
 
-    Those of these ids, or all that match; there is no way back. It says how many and asks; --yes does not ask, --dry-run only counts.
+    Those of these ids, or all that match; there is no way back. It says how many and asks;
+    --yes does not ask, --dry-run only counts.
 
     \b
     holdfast dead purge --reason permanent --dry-run
@@ -200,7 +211,7 @@ class _Many:
     def _confirmed(self, count: int) -> bool:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise Refused(
-                f"{counted(count, 'dead job')} to {self._verb}, and no terminal on which to ask whether that is meant",
+                f"{counted(count, 'dead job')} to {self._verb}, and nobody to ask",
                 hint="add `--yes`, or `--dry-run` to count only",
             )
         return typer.confirm(f"{self._verb} {counted(count, 'dead job')}?", err=True)

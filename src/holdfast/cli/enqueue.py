@@ -26,19 +26,31 @@ def add_to(root: typer.Typer) -> None:
 
 async def enqueue(
     session: Session,
+    task: Annotated[str, typer.Argument(metavar="[MODULE:APP] TASK", help="The app, if not by -A, and the task.")],
     words: Annotated[
-        list[str], typer.Argument(metavar="[MODULE:APP] TASK [ARGS]...", help="The task and its arguments.")
-    ],
-    delay: Annotated[float | None, typer.Option("--delay", min=0, help="Seconds before it may start.")] = None,
-    priority: Annotated[
-        str | None, typer.Option("--priority", "-p", help="critical, high, normal, low, bulk, or 0 to 9.")
+        list[str] | None, typer.Argument(metavar="ARG", help="Its arguments: JSON, or name=value.")
     ] = None,
-    queue: Annotated[str | None, typer.Option("--queue", "-q", help="Another queue than the task's own.")] = None,
-    key: Annotated[str | None, typer.Option("--key", "-k", help="Idempotency key: the same request, one job.")] = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", help="On whose behalf.")] = None,
-    tags: Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be given several times.")] = None,
+    delay: Annotated[
+        float | None, typer.Option("--delay", metavar="SECONDS", min=0, help="Seconds before it may start.")
+    ] = None,
+    priority: Annotated[
+        str | None,
+        typer.Option("--priority", "-p", metavar="PRIORITY", help="critical, high, normal, low, bulk, or 0 to 9."),
+    ] = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Another queue than the task's own.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", "-k", metavar="KEY", help="Idempotency key: the same request, one job.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", metavar="TENANT", help="On whose behalf.")] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; may be given several times.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait for the job to end, and print its result.")] = False,
-    timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="With --wait: seconds at most.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="With --wait: seconds at most.")
+    ] = None,
 ) -> Exit:
     """Enqueue a call of a task.
 
@@ -56,21 +68,21 @@ async def enqueue(
     holdfast enqueue --url sqlite:///jobs.db mail.send ada --delay 60 --key welcome-17
     holdfast enqueue shop.jobs:hf shop.jobs.add -- -2 3
     """
-    if session.app is None and session.url is None and names_an_app(words[0]):
-        session.app, *words = words
-    if not words:
-        raise Refused("which task?", hint="`holdfast enqueue MODULE:APP TASK ARGS…`")
+    rest = words or []
+    if session.app is None and session.url is None and names_an_app(task):
+        if not rest:
+            raise Refused(f"which task of {task}?", hint=f"`holdfast enqueue {task} TASK ARGS…`")
+        session.app, (task, *rest) = task, rest
     if timeout is not None and not wait:
         raise Refused("--timeout is for --wait", hint="add `--wait`, or leave it out")
-    name, *rest = words
     args, kwargs = parse_call(rest)
     given = {"delay": delay, "priority": priority, "queue": queue, "key": key, "tenant": tenant, "tags": tags or None}
-    async with session.opened(create=session.named_app() is not None) as hf:
-        task = hf.named(_known(session, hf, name))
+    async with session.opened(create=session.named_app() is not None, live=wait) as hf:
+        named = hf.named(_known(session, hf, task))
         options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
-        job = await task.options(**options).enqueue(*args, **kwargs)
+        job = await named.options(**options).enqueue(*args, **kwargs)
         if not wait:
-            session.out.done(f"enqueued {job.id}", {"id": job.id, "task": name}, plain=(job.id,))
+            session.out.done(f"enqueued {job.id}", {"id": job.id, "task": task}, plain=(job.id,))
             return Exit.OK
         [info] = await follow(hf, [job.id], session.out, timeout_s=timeout, lines=False)
     return _ended(session, info)
@@ -83,9 +95,7 @@ def _known(session: Session, hf: Holdfast, name: str) -> str:
         return name
     by_last = {each.rpartition(".")[2]: each for each in names}
     near = difflib.get_close_matches(name, [*names, *by_last], n=1)
-    hint = (
-        f"`{by_last.get(near[0], near[0])}`" if near else f"one of its tasks: {', '.join(names[:10]) or 'it has none'}"
-    )
+    hint = f"`{by_last.get(near[0], near[0])}`" if near else f"its tasks are {', '.join(names[:10]) or 'none'}"
     raise Refused(f"app {session.app} has no task {name!r}", hint=hint)
 
 

@@ -18,8 +18,8 @@ from holdfast.stores.base import CancelAnswer
 group = noun("Look at jobs, cancel them, run them again, wait for them.")
 
 JobIdArgument = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
-JobIdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of the jobs.")]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many at most.")]
+JobIdsArgument = Annotated[list[str], typer.Argument(metavar="ID", help="The ids of the jobs.")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="How many at most.")]
 BeforeOption = Annotated[
     str | None, typer.Option("--before", metavar="ID", help="The next page: the last id of the page before.")
 ]
@@ -29,10 +29,14 @@ BeforeOption = Annotated[
 async def list_jobs(
     session: Session,
     state: Annotated[State | None, typer.Option("--state", "-s", help="Only jobs in this state.")] = None,
-    queue: Annotated[str | None, typer.Option("--queue", "-q", help="Only jobs of this queue.")] = None,
-    task: Annotated[str | None, typer.Option("--task", "-t", help="Only jobs of this task.")] = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", help="Only jobs on behalf of this tenant.")] = None,
-    tag: Annotated[str | None, typer.Option("--tag", help="Only jobs with this tag.")] = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Only jobs of this queue.")
+    ] = None,
+    task: Annotated[str | None, typer.Option("--task", "-t", metavar="TASK", help="Only jobs of this task.")] = None,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="TENANT", help="Only jobs on behalf of this tenant.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only jobs with this tag.")] = None,
     limit: LimitOption = 50,
     before: BeforeOption = None,
 ) -> None:
@@ -87,7 +91,7 @@ async def explain(session: Session, job_id: JobIdArgument) -> None:
 async def cancel(
     session: Session,
     job_ids: JobIdsArgument,
-    reason: Annotated[str, typer.Option("--reason", "-r", help="Why; kept with the job.")] = "",
+    reason: Annotated[str, typer.Option("--reason", "-r", metavar="TEXT", help="Why; kept with the job.")] = "",
 ) -> Exit:
     """Cancel jobs.
 
@@ -121,7 +125,8 @@ _CANCELLED = {
 async def retry(session: Session, job_ids: JobIdsArgument) -> None:
     """Run dead jobs again.
 
-    Each keeps its id and its history, and has a fresh budget of attempts. `holdfast dead replay` does it for many at once, by filter.
+    Each keeps its id and its history, and has a fresh budget of attempts. `holdfast dead replay` does it for many at
+    once, by filter.
 
     \b
     holdfast jobs retry 01985f3e-6f0a-7a51-8d8e-2f4f8f1f0c11
@@ -136,7 +141,9 @@ async def retry(session: Session, job_ids: JobIdsArgument) -> None:
 async def wait(
     session: Session,
     job_ids: JobIdsArgument,
-    timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="Seconds to wait at most.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="Seconds to wait at most.")
+    ] = None,
 ) -> Exit:
     """Wait for jobs to end, and show how far they are.
 
@@ -146,7 +153,7 @@ async def wait(
     \b
     holdfast jobs wait 01985f3e-6f0a-7a51-8d8e-2f4f8f1f0c11 --timeout 60 && echo done
     """
-    async with session.opened() as hf:
+    async with session.opened(live=True) as hf:
         jobs = await follow(hf, job_ids, session.out, timeout_s=timeout, lines=True)
     for job in jobs:
         if session.out.as_json:

@@ -88,13 +88,17 @@ async def weights(
     session: Session,
     queue: NameArgument,
     priorities: Annotated[
-        list[str] | None, typer.Argument(metavar="[PRIORITY=WEIGHT]...", help="critical, high, normal, low, bulk.")
+        list[str] | None, typer.Argument(metavar="PRIORITY=WEIGHT", help="critical, high, normal, low, bulk.")
     ] = None,
-    weight: Annotated[float | None, typer.Option("--weight", "-w", help="Share of the queue against others.")] = None,
+    weight: Annotated[
+        float | None, typer.Option("--weight", "-w", metavar="NUMBER", help="Share of the queue against others.")
+    ] = None,
 ) -> None:
     """Change a queue's share of the workers.
 
-    Its share against other queues, or the shares of its priorities among themselves. Workers take it up within a second. Weight 0 means: only when nothing else is ready. Priorities that are not named
+    Its share against other queues, or the shares of its priorities among themselves.
+
+    Workers take it up within a second. Weight 0 means: only when nothing else is ready. Priorities that are not named
     get their default weight.
 
     \b
@@ -124,8 +128,8 @@ async def weights(
 async def watermarks(
     session: Session,
     queue: NameArgument,
-    high: Annotated[int, typer.Option("--high", min=1, help="Ready jobs at which it stops accepting.")],
-    low: Annotated[int, typer.Option("--low", min=0, help="Ready jobs at which it accepts again.")],
+    high: Annotated[int, typer.Option("--high", metavar="N", min=1, help="Ready jobs at which it stops accepting.")],
+    low: Annotated[int, typer.Option("--low", metavar="N", min=0, help="Ready jobs at which it accepts again.")],
 ) -> None:
     """Change how many ready jobs a queue takes.
 
@@ -147,7 +151,7 @@ async def watermarks(
 async def purge(
     session: Session,
     queue: NameArgument,
-    reason: Annotated[str, typer.Option("--reason", "-r", help="Why; kept with the jobs.")] = "purged",
+    reason: Annotated[str, typer.Option("--reason", "-r", metavar="TEXT", help="Why; kept with the jobs.")] = "purged",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> Exit:
     """Cancel everything that waits in a queue.
@@ -167,7 +171,7 @@ async def purge(
         if waiting and not yes:
             if not (sys.stdin.isatty() and sys.stderr.isatty()):
                 raise Refused(
-                    f"{counted(waiting, 'job')} to cancel in queue {queue!r}, and no terminal on which to ask whether that is meant",
+                    f"{counted(waiting, 'job')} to cancel in queue {queue!r}, and nobody to ask",
                     hint="add `--yes`",
                 )
             if not typer.confirm(f"cancel {counted(waiting, 'waiting job')} of queue {queue}?", err=True):

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
 
@@ -21,6 +21,9 @@ from holdfast.config import Config, sqlite_path
 
 P = ParamSpec("P")
 R = TypeVar("R", bound="Exit | Coroutine[Any, Any, Exit | None] | None")
+
+
+_LIVE_S = 0.1
 
 
 class Session:
@@ -45,9 +48,14 @@ class Session:
         return Holdfast(self.url) if name is None else load_app(name)
 
     @contextlib.asynccontextmanager
-    async def opened(self, *, create: bool = False) -> AsyncIterator[Holdfast]:
-        """The open app. Only what stores something makes a new file (`create`): a typo must not look empty."""
+    async def opened(self, *, create: bool = False, live: bool = False) -> AsyncIterator[Holdfast]:
+        """The open app. Only what stores something makes a new file (`create`): a typo must not look empty.
+
+        `live`: somebody watches, so look more often than a program would.
+        """
         hf = self.load()
+        if live:
+            hf.config = hf.config.with_arguments(poll_s=min(_LIVE_S, hf.config.poll_s))
         _check_store(hf.config, create=create)
         async with hf:
             yield hf
@@ -71,7 +79,9 @@ def _check_store(config: Config, *, create: bool) -> None:
 AppOption = Annotated[
     str | None, typer.Option("--app", "-A", metavar="MODULE:APP", help="The app, as in shop.jobs:hf.")
 ]
-UrlOption = Annotated[str | None, typer.Option("--url", help="A store in place of an app: no code is imported.")]
+UrlOption = Annotated[
+    str | None, typer.Option("--url", metavar="URL", help="A store in place of an app: no code is imported.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with stable names.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -99,15 +109,20 @@ def help_if_alone(context: typer.Context) -> None:
 
 
 def command(
-    group: typer.Typer, name: str | None = None
+    group: typer.Typer, name: str | None = None, *, without: Collection[str] = ()
 ) -> Callable[[Callable[Concatenate[Session, P], R]], Callable[Concatenate[Session, P], R]]:
-    """Make a command of a function that takes a Session first; it gets the shared options, and may be a coroutine."""
+    """Make a command of a function that takes a Session first; it gets the shared options, and may be a coroutine.
+
+    `without`: the shared options that make no sense for it.
+    """
 
     def decorate(function: Callable[Concatenate[Session, P], R]) -> Callable[Concatenate[Session, P], R]:
         signature = inspect.signature(function, eval_str=True)
 
         @functools.wraps(function)
-        def call(*, app: str | None, url: str | None, as_json: bool, debug: bool, **arguments: Any) -> None:
+        def call(
+            *, app: str | None, debug: bool, url: str | None = None, as_json: bool = False, **arguments: Any
+        ) -> None:
             session = Session(app=app, url=url, out=Output(as_json=as_json))
             try:
                 ending: Any = function(session, **arguments)  # type: ignore[call-arg]  # typer has matched them
@@ -121,7 +136,7 @@ def command(
         own = list(signature.parameters.values())[1:]
         by_name = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
         call.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[*by_name, *_SHARED], return_annotation=None
+            parameters=[*by_name, *(each for each in _SHARED if each.name not in without)], return_annotation=None
         )
         group.command(name)(call)
         return function

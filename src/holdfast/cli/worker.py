@@ -13,17 +13,19 @@ from holdfast.cli.session import Session, command
 
 def add_to(root: typer.Typer) -> None:
     """Add the command to the tree."""
-    command(root)(worker)
+    command(root, without=("url", "as_json"))(worker)
 
 
 def worker(
     session: Session,
-    name: Annotated[str | None, typer.Argument(metavar="[MODULE:APP]", help="The app, as in shop.jobs:hf.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="MODULE:APP", help="The app, as in shop.jobs:hf.")] = None,
     queues: Annotated[
-        list[str] | None, typer.Option("--queue", "-q", help="Serve only this queue; may be given several times.")
+        list[str] | None,
+        typer.Option("--queue", "-q", metavar="QUEUE", help="Serve only this queue; may be given several times."),
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option("--concurrency", "-c", min=1, max=10_000, help="Jobs at once; a setting by default.")
+        int | None,
+        typer.Option("--concurrency", "-c", metavar="N", min=1, max=10_000, help="Jobs at once; a setting by default."),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every job, not only what went wrong.")] = False,
 ) -> None:
@@ -40,8 +42,6 @@ def worker(
     holdfast worker shop.jobs:hf -q mail -q default --concurrency 20
     HOLDFAST_APP=shop.jobs:hf holdfast worker
     """
-    if session.url is not None:
-        raise Refused("a worker needs the app, not only its store", hint="`holdfast worker MODULE:APP`")
     if name is not None and session.app is not None:
         raise Refused("two apps were named", hint="give `-A` or MODULE:APP, not both")
     session.app = session.app or name
