@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from holdfast.cli.exits import Refused
+from holdfast.core.errors import InvalidArguments
 
 _NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+
+
+@contextlib.contextmanager
+def explaining_arguments() -> Iterator[None]:
+    """A call that does not fit its task was, more often than not, a text that looks like a number."""
+    try:
+        yield
+    except InvalidArguments as error:
+        hint = """values are read as JSON: the text 5 is written '"5"', a list '[1, 2]'"""
+        raise Refused(str(error), hint=hint) from error
 
 
 def parse_call(words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:

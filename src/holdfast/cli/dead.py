@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from holdfast.app import Holdfast
-from holdfast.cli.call_arguments import parse_call
+from holdfast.cli.call_arguments import explaining_arguments, parse_call
 from holdfast.cli.columns import DEAD
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import job_fields
@@ -111,7 +111,9 @@ async def edit(
     """
     args, kwargs = parse_call(words or [])
     async with session.opened() as hf:
-        await hf.dead.edit(job_id, *args, **kwargs)
+        job = await hf.dead.get(job_id)
+        with explaining_arguments():
+            await hf.dead.edit(job.id, *args, **kwargs)
         if replay:
             await hf.dead.replay(job_id)
     did = "edited, runs again" if replay else "edited"

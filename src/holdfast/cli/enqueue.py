@@ -9,7 +9,7 @@ import typer
 
 from holdfast.app import Holdfast
 from holdfast.cli.app_loading import names_an_app
-from holdfast.cli.call_arguments import parse_call
+from holdfast.cli.call_arguments import explaining_arguments, parse_call
 from holdfast.cli.exits import Exit, Refused, refusal
 from holdfast.cli.fields import job_fields
 from holdfast.cli.following import ending, follow
@@ -80,7 +80,8 @@ async def enqueue(
     async with session.opened(create=session.named_app() is not None, live=wait) as hf:
         named = hf.named(_known(session, hf, task))
         options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
-        job = await named.options(**options).enqueue(*args, **kwargs)
+        with explaining_arguments():
+            job = await named.options(**options).enqueue(*args, **kwargs)
         if not wait:
             session.out.done(f"enqueued {job.id}", {"id": job.id, "task": task}, plain=(job.id,))
             return Exit.OK
