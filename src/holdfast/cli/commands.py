@@ -48,7 +48,7 @@ def holdfast(
 
     \b
     holdfast worker shop.jobs:hf              run jobs until Ctrl-C
-    holdfast enqueue shop.jobs:hf add 2 b=3   enqueue a call
+    holdfast enqueue shop.jobs:hf mail.send   enqueue a call
     holdfast jobs list --state running        what runs now
     holdfast dead replay --task shop.charge   run dead jobs again
     holdfast doctor                           what is wrong here, and what to do

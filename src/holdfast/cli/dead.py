@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from holdfast.app import Holdfast
+from holdfast.cli.asking import confirmed
 from holdfast.cli.call_arguments import explaining_arguments, parse_call
 from holdfast.cli.columns import DEAD
 from holdfast.cli.exits import Exit, Refused
@@ -203,20 +203,13 @@ class _Many:
         if dry:
             self._session.out.done(f"{counted(count, 'dead job')} to {self._verb}", {"matching": count}, plain=(count,))
             return Exit.OK
-        if count and not yes and not self._confirmed(count):
+        what = f"{counted(count, 'dead job')} to {self._verb}"
+        if count and not yes and not confirmed(what, hint="add `--yes`, or `--dry-run` to count only"):
             return Exit.FAILED
         total = await self._work(ids, filters, count) if count else 0
         self._session.out.done(f"{counted(total, 'dead job')} {self._done}", {self._done: total}, plain=(total,))
         # Asked for by id, each of them was to be there; by filter, none is an answer like any other.
         return Exit.MISSING if ids and total < len(ids) else Exit.OK
-
-    def _confirmed(self, count: int) -> bool:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise Refused(
-                f"{counted(count, 'dead job')} to {self._verb}, and nobody to ask",
-                hint="add `--yes`, or `--dry-run` to count only",
-            )
-        return typer.confirm(f"{self._verb} {counted(count, 'dead job')}?", err=True)
 
     async def _work(self, ids: list[JobId], filters: dict[str, str], count: int) -> int:
         total = 0

@@ -13,11 +13,10 @@ try:
     from holdfast.cli.commands import root
     from holdfast.cli.output import close_quietly, printable
 except ModuleNotFoundError as missing:
-    if missing.name not in ("typer", "rich"):
+    name = (missing.name or "").partition(".")[0]
+    if name not in ("typer", "rich"):
         raise
-    sys.exit(
-        f"holdfast: the command line needs {missing.name}, which is not installed\n  try: pip install 'holdfast[cli]'"
-    )
+    sys.exit(f"holdfast: the command line needs {name}, which is not installed\n  try: pip install 'holdfast[cli]'")
 
 from holdfast.cli.exits import Exit, Refused, refusal
 from holdfast.core.errors import HoldfastError

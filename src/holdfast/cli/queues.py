@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 import typer
 
 from holdfast.app import Holdfast
+from holdfast.cli.asking import confirmed
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import queue_fields
 from holdfast.cli.output import Column, counted
@@ -64,8 +66,7 @@ async def pause(session: Session, queue: NameArgument) -> None:
     \b
     holdfast queues pause mail
     """
-    async with session.opened() as hf:
-        await _note_if_new(session, hf, queue)
+    async with session.opened() as hf, _noting(session, hf, queue):
         await hf.queues.pause(queue)
     session.out.done(f"queue {queue} is paused", {"name": queue, "paused": True})
 
@@ -77,8 +78,7 @@ async def resume(session: Session, queue: NameArgument) -> None:
     \b
     holdfast queues resume mail
     """
-    async with session.opened() as hf:
-        await _note_if_new(session, hf, queue)
+    async with session.opened() as hf, _noting(session, hf, queue):
         await hf.queues.resume(queue)
     session.out.done(f"queue {queue} is open", {"name": queue, "paused": False})
 
@@ -108,8 +108,7 @@ async def weights(
     shares = dict(_share(word) for word in priorities or [])
     if weight is None and not shares:
         raise Refused("no weight was given", hint="`--weight 0.5`, or priorities as in `bulk=0`")
-    async with session.opened() as hf:
-        await _note_if_new(session, hf, queue)
+    async with session.opened() as hf, _noting(session, hf, queue):
         await hf.queues.set_weights(queue, weight=weight, priorities=shares or None)
         [now] = [each for each in await hf.queues.list() if each.name == queue]
     fields = queue_fields(now)
@@ -138,8 +137,7 @@ async def watermarks(
     \b
     holdfast queues watermarks mail --high 50000 --low 10000
     """
-    async with session.opened() as hf:
-        await _note_if_new(session, hf, queue)
+    async with session.opened() as hf, _noting(session, hf, queue):
         await hf.queues.set_watermarks(queue, high=high, low=low)
     session.out.done(
         f"queue {queue} stops accepting at {high:,} ready jobs and accepts again at {low:,}",
@@ -168,14 +166,9 @@ async def purge(
                 f"there is no queue {queue!r}", hint="`holdfast queues list` shows those there are", code=Exit.MISSING
             )
         waiting = found.ready + found.scheduled + found.blocked + found.parked
-        if waiting and not yes:
-            if not (sys.stdin.isatty() and sys.stderr.isatty()):
-                raise Refused(
-                    f"{counted(waiting, 'job')} to cancel in queue {queue!r}, and nobody to ask",
-                    hint="add `--yes`",
-                )
-            if not typer.confirm(f"cancel {counted(waiting, 'waiting job')} of queue {queue}?", err=True):
-                return Exit.FAILED
+        what = f"{counted(waiting, 'job')} to cancel in queue {queue!r}"
+        if waiting and not yes and not confirmed(what, hint="add `--yes`"):
+            return Exit.FAILED
         count = await hf.queues.purge(queue, reason=reason)
     session.out.done(
         f"{counted(count, 'job')} of queue {queue} cancelled", {"name": queue, "cancelled": count}, plain=(count,)
@@ -191,7 +184,10 @@ def _share(word: str) -> tuple[str, float]:
         raise Refused(f"{word!r} is not a priority's weight", hint="write it as in `bulk=0` or `high=30`") from None
 
 
-async def _note_if_new(session: Session, hf: Holdfast, queue: str) -> None:
+@contextlib.asynccontextmanager
+async def _noting(session: Session, hf: Holdfast, queue: str) -> AsyncIterator[None]:
     """Settings may come before a queue's first job; a slip of the pen looks the same, so say it."""
-    if queue not in {each.name for each in await hf.queues.list()}:
+    known = {each.name for each in await hf.queues.list()}
+    yield
+    if queue not in known:
         session.out.note(f"note: queue {queue} has had no job yet")
