@@ -28,8 +28,13 @@ class Shop(NamedTuple):
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
-    (tmp_path / "shop.py").write_text(SHOP, "utf-8")
-    return asyncio.run(_filled(tmp_path))
+    return make_shop(tmp_path)
+
+
+def make_shop(path: Path) -> Shop:
+    """A new shop in this directory."""
+    (path / "shop.py").write_text(SHOP, "utf-8")
+    return asyncio.run(_filled(path))
 
 
 async def _filled(path: Path) -> Shop:

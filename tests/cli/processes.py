@@ -85,6 +85,21 @@ def hold(*words: str, cwd: Path, **env: str) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
+def hold_many(commands: Sequence[Sequence[str]], *, cwd: Path) -> list[Ended]:
+    """Many commands, in order, each in a process of its own, for the imports of one."""
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("zygote.py"))],
+        cwd=cwd,
+        env=environment(),
+        input=json.dumps(commands),
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return [Ended(*json.loads(line)) for line in done.stdout.splitlines()]
+
+
 def on_terminal(*words: str, cwd: Path, width: int = 120, answers: Sequence[tuple[str, str]] = (), **env: str) -> Ended:
     """One command on a pseudo-terminal; `answers`: wait for this text, then type that. All output is in `out`."""
     master, slave = pty.openpty()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cli.conftest import Shop
-from cli.processes import hold
+from cli.conftest import Shop, make_shop
+from cli.processes import Ended, hold, hold_many
 
 NOBODY = "00000000-0000-7000-8000-000000000000"
 STORE = ("--url", "sqlite:///jobs.db")
@@ -75,28 +76,34 @@ MODULES = {
 }
 
 
-@pytest.mark.parametrize("rows", [TABLE[start::4] for start in range(4)], ids=["first", "second", "third", "fourth"])
-def test_an_error_is_a_sentence_and_what_to_try(
-    rows: tuple[tuple[tuple[str, ...], int, str, str], ...], shop: Shop
-) -> None:
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, ...], Ended]]:
+    """All rows of the table, run on one shop."""
+    shop = make_shop(tmp_path_factory.mktemp("shop"))
     for name, text in MODULES.items():
         (shop.path / f"{name}.py").write_text(text, "utf-8")
     names = {"DONE": shop.done, "LATER": shop.later, "DEAD": shop.dead[0]}
-    for words, code, sentence, remedy in rows:
-        before = set(shop.path.iterdir()) | {shop.path / "__pycache__"}
-        ended = hold(*(names.get(word, word) for word in words), cwd=shop.path)
-        assert (ended.code, ended.out) == (code, ""), (words, ended)
-        first, *rest = ended.err.splitlines()
-        assert first.startswith("holdfast: "), words
-        assert sentence in first, words
-        assert "Traceback" not in ended.err
-        assert "hidden" not in ended.err
-        if remedy:
-            assert len(rest) == 1, ended
-            assert rest[0].startswith("  try: "), words
-            assert remedy in rest[0], words
-        made = {path.name for path in set(shop.path.iterdir()) - before}
-        assert made <= {"jobs.db-wal", "jobs.db-shm"}, words
+    before = {path.name for path in shop.path.iterdir()}
+    commands = [[names.get(word, word) for word in words] for words, *_ in TABLE]
+    yield dict(zip([words for words, *_ in TABLE], hold_many(commands, cwd=shop.path), strict=True))
+    assert {path.name for path in shop.path.iterdir()} - before <= {"__pycache__", "jobs.db-wal", "jobs.db-shm"}
+
+
+@pytest.mark.parametrize(("words", "code", "sentence", "remedy"), TABLE, ids=[" ".join(words) for words, *_ in TABLE])
+def test_an_error_is_a_sentence_and_what_to_try(
+    words: tuple[str, ...], code: int, sentence: str, remedy: str, outcomes: dict[tuple[str, ...], Ended]
+) -> None:
+    ended = outcomes[words]
+    assert (ended.code, ended.out) == (code, ""), ended
+    first, *rest = ended.err.splitlines()
+    assert first.startswith("holdfast: ")
+    assert sentence in first
+    assert "Traceback" not in ended.err
+    assert "hidden" not in ended.err
+    if remedy:
+        [hint] = rest
+        assert hint.startswith("  try: ")
+        assert remedy in hint
 
 
 def test_the_traceback_is_shown_to_who_asks_for_it(shop: Shop) -> None:

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from cli.conftest import Shop
-from cli.processes import hold, working
+from cli.processes import hold, hold_many, working
 
 
 def test_waiting_jobs_are_explained_cancelled_and_awaited(shop: Shop) -> None:
@@ -47,19 +47,26 @@ def test_dead_jobs_are_counted_replayed_and_purged_by_filter(shop: Shop) -> None
 
 
 def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
-    def queues(*words: str) -> str:
-        ended = hold("queues", *words, "--url", shop.url, cwd=shop.path)
-        assert ended.code == 0, ended
-        return ended.out
-
-    assert queues("pause", "default") == "queue default is paused\n"
-    assert queues("list").splitlines()[1].split("\t")[:3] == ["default", "paused", "3"]
-    assert queues("resume", "default") == "queue default is open\n"
-    assert queues("weights", "default", "bulk=0", "-w", "0.5").startswith("queue default has weight 0.5, priorities ")
-    assert queues("watermarks", "default", "--high", "2", "--low", "1").startswith("queue default stops accepting at 2")
-    default = hold("queues", "list", "--url", shop.url, "--json", cwd=shop.path).json_lines[1]
+    steps = [
+        ["pause", "default"],
+        ["list"],
+        ["resume", "default"],
+        ["weights", "default", "bulk=0", "-w", "0.5"],
+        ["watermarks", "default", "--high", "2", "--low", "1"],
+        ["list", "--json"],
+        ["purge", "default", "--yes"],
+    ]
+    ended = hold_many([["queues", *words, "--url", shop.url] for words in steps], cwd=shop.path)
+    assert {each.code for each in ended} == {0}
+    paused, listed, resumed, weighted, bounded, after, purged = ended
+    assert paused.out == "queue default is paused\n"
+    assert listed.out.splitlines()[1].split("\t")[:3] == ["default", "paused", "3"]
+    assert resumed.out == "queue default is open\n"
+    assert weighted.out.startswith("queue default has weight 0.5, priorities ")
+    assert bounded.out.startswith("queue default stops accepting at 2 ready jobs")
+    default = after.json_lines[1]
     assert (default["weight"], default["weights"]["bulk"], default["high_watermark"]) == (0.5, 0, 2)
-    assert queues("purge", "default", "--yes") == "4\n"
+    assert purged.out == "4\n"
     noted = hold("queues", "pause", "defualt", "--url", shop.url, cwd=shop.path)
     assert noted.err == "note: queue defualt has had no job yet\n"
 
