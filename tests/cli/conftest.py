@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.cli.processes import SHOP
 
-from cli.processes import SHOP
 from holdfast import Holdfast, PermanentError
 
 

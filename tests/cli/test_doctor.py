@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli.conftest import Shop
-from cli.processes import Ended, hold, on_terminal
+from tests.cli.conftest import Shop
+from tests.cli.processes import Ended, hold, on_terminal
 
 
 def findings(ended: Ended) -> dict[str, dict[str, str]]:

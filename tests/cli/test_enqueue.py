@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.cli.conftest import Shop
+from tests.cli.processes import hold, working
 
-from cli.conftest import Shop
-from cli.processes import hold, working
 from holdfast.cli.call_arguments import parse_call
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from cli.conftest import Shop, make_shop
-from cli.processes import Ended, hold, hold_many
+from tests.cli.conftest import Shop, make_shop
+from tests.cli.processes import Ended, hold, hold_many
 
 NOBODY = "00000000-0000-7000-8000-000000000000"
 STORE = ("--url", "sqlite:///jobs.db")

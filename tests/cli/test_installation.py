@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.architecture.sources import ROOT
+from tests.cli.processes import PATIENCE_S, environment, hold
 
-from cli.processes import PATIENCE_S, environment, hold
 from holdfast import __version__
 from holdfast.cli.main import run
 

@@ -6,19 +6,25 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from cli.conftest import Shop
-from cli.processes import hold, hold_many, working
+from tests.cli.conftest import Shop
+from tests.cli.processes import hold, hold_many, working
 
 
 def test_waiting_jobs_are_explained_cancelled_and_awaited(shop: Shop) -> None:
-    why = hold("jobs", "explain", shop.ready[0], "--url", shop.url, cwd=shop.path)
+    store = ["--url", shop.url]
+    why, both, gone, fine = hold_many(
+        [
+            ["jobs", "explain", shop.ready[0], *store],
+            ["jobs", "cancel", shop.later, shop.done, "-r", "no need", *store],
+            ["jobs", "wait", shop.later, shop.done, "--json", *store],
+            ["jobs", "wait", shop.done, *store],
+        ],
+        cwd=shop.path,
+    )
     assert why.out == f"job {shop.ready[0]} is ready, but no running worker serves queue 'default'\n"
-    both = hold("jobs", "cancel", shop.later, shop.done, "--url", shop.url, "-r", "no need", cwd=shop.path)
     assert (both.code, both.out) == (4, f"{shop.later}\tcancelled\n{shop.done}\tended\n")
-    gone = hold("jobs", "wait", shop.later, shop.done, "--url", shop.url, "--json", cwd=shop.path)
     assert gone.code == 1
     assert [(job["state"], job["reason"]) for job in gone.json_lines] == [("cancelled", "no need"), ("succeeded", None)]
-    fine = hold("jobs", "wait", shop.done, "--url", shop.url, cwd=shop.path)
     assert (fine.code, fine.out) == (0, f"{shop.done}\tsucceeded\t-\t-\n")
 
 
@@ -38,12 +44,21 @@ def test_dead_jobs_are_mended_and_run_again(shop: Shop) -> None:
 
 
 def test_dead_jobs_are_counted_replayed_and_purged_by_filter(shop: Shop) -> None:
-    where = ("--error-type", "holdfast.PermanentError", "--url", shop.url)
-    assert hold("dead", "replay", *where, "--dry-run", cwd=shop.path).out == "3\n"
-    assert hold("dead", "purge", shop.dead[0], "--yes", "--url", shop.url, cwd=shop.path).out == "1\n"
-    assert hold("dead", "replay", *where, "--yes", "--json", cwd=shop.path).json == {"replayed": 2}
-    assert hold("dead", "replay", "--all", "--yes", "--url", shop.url, cwd=shop.path).out == "0\n"
-    assert hold("dead", "replay", shop.dead[1], "--url", shop.url, cwd=shop.path).code == 4
+    store = ["--url", shop.url]
+    where = ["--error-type", "holdfast.PermanentError", *store]
+    counted, purged, replayed, none, gone = hold_many(
+        [
+            ["dead", "replay", *where, "--dry-run"],
+            ["dead", "purge", shop.dead[0], "--yes", *store],
+            ["dead", "replay", *where, "--yes", "--json"],
+            ["dead", "replay", "--all", "--yes", *store],
+            ["dead", "replay", shop.dead[1], *store],
+        ],
+        cwd=shop.path,
+    )
+    assert (counted.out, purged.out, replayed.json) == ("3\n", "1\n", {"replayed": 2})
+    assert (none.code, none.out) == (0, "0\n")
+    assert (gone.code, gone.out) == (4, "0\n")
 
 
 def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:

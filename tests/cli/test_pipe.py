@@ -6,8 +6,8 @@ import os
 import re
 import subprocess
 
-from cli.conftest import Shop
-from cli.processes import COMMAND, PATIENCE_S, environment, hold
+from tests.cli.conftest import Shop
+from tests.cli.processes import COMMAND, PATIENCE_S, environment, hold
 
 
 def test_a_list_is_lines_of_fields_without_a_heading(shop: Shop) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from cli.conftest import Shop
-from cli.processes import hold, on_terminal, working
+from tests.cli.conftest import Shop
+from tests.cli.processes import hold, on_terminal, working
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 
-from cli.conftest import Shop
-from cli.processes import PATIENCE_S, await_line, hold, on_terminal, starting, working
+from tests.cli.conftest import Shop
+from tests.cli.processes import PATIENCE_S, await_line, hold, on_terminal, starting, working
 
 
 def test_ctrl_c_drains_the_worker(shop: Shop) -> None:
