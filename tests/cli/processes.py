@@ -24,7 +24,8 @@ PATIENCE_S = 30.0
 
 SHOP = """
 import asyncio
-from holdfast import Holdfast, PermanentError, RetryPolicy, current_job
+from pathlib import Path
+from holdfast import Holdfast, PermanentError, current_job
 
 hf = Holdfast("sqlite:///jobs.db", lease_s=5)
 number = 5
@@ -41,9 +42,10 @@ async def charge(customer: str, cents: int = 0) -> str:
 
 @hf.task
 async def rows(count: int) -> int:
-    for row in range(count):
-        await current_job().progress(row + 1, count, stage="reading")
-        await asyncio.sleep(0.15)
+    for row in range(1, count + 1):
+        await current_job().progress(row, count, stage="reading")
+        while not Path(f"go-{row}").exists():
+            await asyncio.sleep(0.01)
     return count
 """
 
@@ -100,8 +102,10 @@ def hold_many(commands: Sequence[Sequence[str]], *, cwd: Path) -> list[Ended]:
     return [Ended(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def on_terminal(*words: str, cwd: Path, width: int = 120, answers: Sequence[tuple[str, str]] = (), **env: str) -> Ended:
-    """One command on a pseudo-terminal; `answers`: wait for this text, then type that. All output is in `out`."""
+def on_terminal(
+    *words: str, cwd: Path, width: int = 120, answers: Sequence[tuple[str, str | Path]] = (), **env: str
+) -> Ended:
+    """One command on a pseudo-terminal; `answers`: wait for this text, then type that, or make that file."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     process = subprocess.Popen(
@@ -120,7 +124,11 @@ def on_terminal(*words: str, cwd: Path, width: int = 120, answers: Sequence[tupl
         while chunk := _read(master):
             said += chunk
             if todo and todo[0][0] in said.decode("utf-8", "replace"):
-                os.write(master, todo.pop(0)[1].encode())
+                match todo.pop(0)[1]:
+                    case str() as keys:
+                        os.write(master, keys.encode())
+                    case Path() as file:
+                        file.touch()
         return Ended(process.wait(PATIENCE_S), said.decode().replace("\r\n", "\n"), "")
     finally:
         process.kill()

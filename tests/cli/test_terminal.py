@@ -49,13 +49,14 @@ def test_hostile_text_is_shown_as_text(shop: Shop) -> None:
 
 def test_waiting_shows_a_bar_that_moves_and_then_the_ending(shop: Shop) -> None:
     with working(shop.path):
-        job_id = hold("enqueue", "shop:hf", "shop.rows", "8", cwd=shop.path).out.strip()
-        ended = on_terminal("jobs", "wait", job_id, "-A", "shop:hf", cwd=shop.path)
+        job_id = hold("enqueue", "shop:hf", "shop.rows", "4", cwd=shop.path).out.strip()
+        steps = [(f"{25 * row}%", shop.path / f"go-{row}") for row in range(1, 5)]
+        ended = on_terminal("jobs", "wait", job_id, "-A", "shop:hf", cwd=shop.path, answers=steps)
     text = _CONTROL.sub("", ended.out)
     seen = [int(each) for each in re.findall(r"shop\.rows running reading \S+ +(\d+)%", text)]
     assert ended.code == 0
     assert seen == sorted(seen)
-    assert len(set(seen)) > 1, text
+    assert set(seen) == {25, 50, 75, 100}, text
     assert text.splitlines()[-1].strip().endswith(f"{job_id}: succeeded")
 
 

@@ -10,14 +10,15 @@ from tests.cli.processes import PATIENCE_S, await_line, hold, on_terminal, start
 
 def test_ctrl_c_drains_the_worker(shop: Shop) -> None:
     with working(shop.path, "--verbose") as process:
-        job_id = hold("enqueue", "shop:hf", "shop.rows", "4", cwd=shop.path).out.strip()
+        job_id = hold("enqueue", "shop:hf", "shop.rows", "1", cwd=shop.path).out.strip()
         await_line(process, f"job {job_id} shop.rows: started")
         process.send_signal(signal.SIGINT)
-        await_line(process, "claims nothing more and waits for")
+        await_line(process, "claims nothing more and waits for 1 jobs")
+        (shop.path / "go-1").touch()
         await_line(process, f"job {job_id} shop.rows: succeeded")
         await_line(process, "stopped")
         assert process.wait(PATIENCE_S) == 0
-    assert hold("jobs", "show", job_id, "-A", "shop:hf", "--json", cwd=shop.path).json["result"] == 4
+    assert hold("jobs", "show", job_id, "-A", "shop:hf", "--json", cwd=shop.path).json["result"] == 1
 
 
 def test_ctrl_c_on_a_terminal_ends_it_well(shop: Shop) -> None:
