@@ -30,9 +30,10 @@ from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.daemon_executor import DaemonExecutor
 from holdfast.runtime.failpoints import arm_from_text
 from holdfast.runtime.signals import stop_signals
-from holdfast.stores.base import Store
+from holdfast.runtime.threads import in_new_thread
+from holdfast.stores.base import Store, StoreStatus
 from holdfast.stores.health import StoreHealth
-from holdfast.stores.sqlite import SqliteStore
+from holdfast.stores.sqlite import SqliteStore, store_status
 from holdfast.telemetry.hub import Telemetry
 from holdfast.telemetry.logs import attach_logs
 from holdfast.upkeep.promoter import Promoter
@@ -163,6 +164,10 @@ class Holdfast:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def store_status(self) -> StoreStatus:
+        """What is there of the store: its place, its schema, what opening it would apply. Changes nothing."""
+        return await in_new_thread(functools.partial(store_status, sqlite_path(self.config.url)))
 
     # ------------------------------------------------------------ enqueue
 

@@ -109,6 +109,7 @@ class Config:
     unknown_after_s: float = _setting(
         300.0, "Seconds of asking again before an unanswered enqueue is `OutcomeUnknown`.", low=1, high=3_600
     )
+    app: str = _setting("", "The app that the command line works on, as `module:attribute`.")
     failpoints: str = _setting("", "Faults to inject at named moments; for tests only.")
 
     _origins: Mapping[str, str] = field(default_factory=dict, compare=False)

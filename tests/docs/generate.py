@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 from tests.docs.pages import ROOT
+from typer.main import get_command
+from typer.testing import CliRunner
 
 import holdfast
+from holdfast.cli.commands import root
+from holdfast.cli.examination import Finding
+from holdfast.cli.exits import Exit
+from holdfast.cli.fields import job_fields, queue_fields, worker_fields
 from holdfast.config import Config
 from holdfast.core import errors
+from holdfast.core.job import JobInfo
+from holdfast.core.queue import QueueInfo
+from holdfast.core.state import State
+from holdfast.core.worker import WorkerInfo
 
 END = "<!-- end -->"
 
@@ -55,11 +67,51 @@ def _code(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+def exit_table() -> str:
+    """One row per exit code of the command line."""
+    return "\n".join(["| code | meaning |", "|---|---|", *(f"| {each.value} | {each.meaning} |" for each in Exit)])
+
+
+def field_lists() -> str:
+    """The names of what `--json` prints, as the code makes them."""
+    job = JobInfo(UUID(int=0), "", "", 0, "", State.READY, 0, None, datetime.now(UTC))
+    worker = WorkerInfo(UUID(int=0), "", 0, 0, (), datetime.now(UTC), datetime.now(UTC), 0)
+    kinds = {
+        "job": job_fields(job),
+        "queue": queue_fields(QueueInfo("", 0, 0, 0, 0, 0, 0, True, None)),
+        "worker": worker_fields(worker),
+        "finding of `doctor`": dict.fromkeys(Finding._fields),
+    }
+    rows = [f"| {kind} | {_code(list(fields))} |" for kind, fields in kinds.items()]
+    return "\n".join(["| what | fields |", "|---|---|", *rows])
+
+
+def command_help() -> str:
+    """What `--help` says, for every command."""
+    parts = []
+    for path in command_paths():
+        shown = CliRunner().invoke(root, [*path, "--help"], prog_name="holdfast", env={"COLUMNS": "80", "TERM": "dumb"})
+        parts += [f"### holdfast {' '.join(path)}".rstrip(), "", "```text", shown.output.rstrip(), "```", ""]
+    return "\n".join(parts[:-1])
+
+
+def command_paths() -> list[list[str]]:
+    """Every command of the tree, each group before what is in it."""
+    found: list[list[str]] = [[]]
+    for name, command in get_command(root).commands.items():
+        found.append([name])
+        found += [[name, inner] for inner in getattr(command, "commands", {})]
+    return found
+
+
 #: (page, part, what makes it)
 PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/configuration.md", "settings", settings_table),
     ("docs/errors.md", "tree", error_tree),
     ("docs/errors.md", "table", error_table),
+    ("docs/cli.md", "exit codes", exit_table),
+    ("docs/cli.md", "fields", field_lists),
+    ("docs/cli.md", "commands", command_help),
 )
 
 

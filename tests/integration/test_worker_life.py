@@ -355,3 +355,16 @@ async def test_settings_of_one_worker_are_its_own_and_checked() -> None:
             hf.worker(concurrency=0)
         with pytest.raises(ConfigError, match=r"no setting concurency \(in an argument\): did you mean concurrency\?"):
             hf.worker(concurency=1)
+
+
+@scene
+async def test_a_worker_that_is_told_to_stop_while_it_starts_leaves_no_lease(tmp_path: Path) -> None:
+    hf = Holdfast(url_of(tmp_path / "jobs.db"))
+    async with hf:
+        worker = hf.worker()
+        heard = Heard(hf, WorkerStopped)
+        hf.telemetry.attach(lambda event: worker.ask_stop(), only=WorkerStarted)
+        await worker.start()
+        await worker.stop()
+        await heard.next(WorkerStopped)
+        assert await hf.workers.list() == []

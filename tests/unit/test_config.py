@@ -227,7 +227,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
             "there is no setting zzz (in an argument): there are url, queues, concurrency, "
             "threads, lease_s, grace_s, "
             "poll_s, wait_s, high_watermark, low_watermark, payload_limit, result_limit, key_window_s, "
-            "keep_succeeded_s, keep_cancelled_s, unknown_after_s, failpoints"
+            "keep_succeeded_s, keep_cancelled_s, unknown_after_s, app, failpoints"
         ),
     ),
     # files

@@ -48,6 +48,7 @@ class Worker(Service):
         self._after_crash = Backoff(0.1, 30.0)
         self._now = asyncio.Event()
         self.session: Session | None = None
+        self._ran = False
 
     async def on_start(self) -> None:
         self._threads = ThreadPool(self._config.threads, name="holdfast-task")
@@ -59,6 +60,7 @@ class Worker(Service):
             await service.start()
 
     async def run(self) -> None:
+        self._ran = True
         while self.session is not None:
             session = self.session
             if not await self._until_lost(session):
@@ -72,6 +74,8 @@ class Worker(Service):
             self.session = await self._start_over()
 
     async def on_stop(self) -> None:
+        if self.session is not None and not self._ran:  # told to stop while it started: its lease must not stay
+            await self._finish(self.session)
         await asyncio.gather(*(service.stop() for service in self._upkeep))
         self._threads.close()
 

@@ -17,7 +17,7 @@ import pytest
 
 from holdfast.core.errors import StoreBroken
 from holdfast.stores.sqlite import SqliteStore, opening
-from holdfast.stores.sqlite.opening import APPLICATION_ID, migrate, open_reader, open_writer
+from holdfast.stores.sqlite.opening import APPLICATION_ID, migrate, open_reader, open_writer, store_status
 from holdfast.stores.sqlite.statements import migrations
 
 NOBODY = 65534
@@ -284,3 +284,16 @@ def test_four_processes_may_open_a_new_file_at_the_same_time(tmp_path: Path) -> 
         opener.stdin.flush()
     assert [opener.communicate(timeout=60)[0] for opener in openers] == ["2\n"] * 4
     assert [opener.returncode for opener in openers] == [0] * 4
+
+
+def test_the_status_of_a_store_is_told_without_making_or_changing_it(tmp_path: Path) -> None:
+    path = tmp_path / "a ?#%.db"
+    missing = store_status(str(path))
+    assert (missing.exists, missing.schema, bool(missing.pending)) == (False, 0, True)
+    assert not path.exists()
+    open_writer(str(path)).close()
+    made = store_status(str(path))
+    assert (made.exists, made.schema, made.pending) == (True, made.newest, ())
+    assert made.engine.startswith("SQLite 3.")
+    with pytest.raises(StoreBroken, match="does not exist; create it first"):
+        store_status(str(tmp_path / "no" / "such.db"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.stores.sqlite.opening import store_status
 from holdfast.stores.sqlite.store import SqliteStore
 
-__all__ = ["SqliteStore"]
+__all__ = ["SqliteStore", "store_status"]

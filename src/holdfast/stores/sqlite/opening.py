@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 from holdfast.core.errors import NotOpen, StoreBroken
+from holdfast.stores.base import StoreStatus
 from holdfast.stores.sqlite.errors import translate
 from holdfast.stores.sqlite.statements import migrations
 
@@ -55,25 +59,49 @@ def open_reader(path: str) -> sqlite3.Connection:
 
 
 #: Files that are open, and in which process: a forked child inherits this together with its parent's connections.
-_open_in: dict[str, int] = {}
+_open: Counter[tuple[str, int]] = Counter()
 
 
 def note_open(path: str) -> None:
-    _open_in[str(Path(path).resolve())] = os.getpid()
+    _open[str(Path(path).resolve()), os.getpid()] += 1
 
 
 def note_closed(path: str) -> None:
-    _open_in.pop(str(Path(path).resolve()), None)
+    _open[str(Path(path).resolve()), os.getpid()] -= 1
 
 
 def _check_inheritance(path: str) -> None:
-    parent = _open_in.get(str(Path(path).resolve()))
-    if parent is not None and parent != os.getpid():
+    place, here = str(Path(path).resolve()), os.getpid()
+    parent = next((pid for (open_place, pid), count in _open.items() if open_place == place and count > 0), here)
+    if parent != here:
         # SQLite's locks are the process's: parent and child would undo each other's, and accepted jobs be lost.
         raise NotOpen(
             f"SQLite store {path}: it was open in process {parent} when this one was forked from it, which SQLite "
             "cannot bear; close the app before you fork, or start processes by spawn"
         )
+
+
+def store_status(path: str) -> StoreStatus:
+    """What is in the file, read without migrating or creating it; StoreBroken where it cannot be a store."""
+    version, exists = 0, path != ":memory:" and Path(path).exists()
+    if path != ":memory:":
+        _check_place(path)
+    if exists:
+        try:
+            with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S)) as db:
+                _check_owner(db, path)
+                version = _version(db)
+        except sqlite3.Error as error:
+            raise translate(error, path) from error
+    known = migrations()
+    return StoreStatus(
+        place=path,
+        exists=exists,
+        schema=version,
+        newest=known[-1][0],
+        pending=tuple(name for number, name, _ in known if number > version),
+        engine=f"SQLite {sqlite3.sqlite_version}",
+    )
 
 
 def check_process(opened_by: int) -> None:

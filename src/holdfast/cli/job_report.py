@@ -1,0 +1,46 @@
+"""One job for a person to read: what matters first, then every attempt; `--json` has its own form in `fields`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.cli.columns import attempt, progress
+from holdfast.cli.fields import job_fields
+from holdfast.cli.output import Output
+from holdfast.core.job import JobInfo
+
+
+def report_job(out: Output, job: JobInfo, why: str) -> None:
+    """All that is known of it; `why` says in a sentence why it is where it is."""
+    if out.as_json:
+        out.document(job_fields(job) | {"explanation": why})
+        return
+    fields: dict[str, Any] = {
+        "id": job.id,
+        "state": job.state.value,
+        "why": why,
+        "task": job.task,
+        "queue": job.queue,
+        "priority": job.priority,
+        "attempt": attempt(job),
+        "args": list(job.args),
+        "kwargs": job.kwargs,
+        "result": job.result,
+        "progress": None if job.progress is None else progress(job),
+        "stage": job.stage,
+        "tenant": job.tenant or None,
+        "tags": list(job.tags) or None,
+        "metadata": job.metadata,
+        "worker": job.worker,
+        "created": job.created_at,
+        "runs at": job.run_at,
+        "started": job.started_at,
+        "ended": job.ended_at,
+        "expires": job.expires_at,
+    }
+    for run in job.attempts:
+        error = "" if run.error is None else f": {run.error.type}: {run.error.message}".replace(": :", ":")
+        fields[f"run {run.token}"] = f"attempt {run.number}, {run.cause}{error}"
+    if job.error is not None:
+        fields |= {"error": f"{job.error.type}: {job.error.message}", "traceback": job.error.traceback or None}
+    out.record({name: value for name, value in fields.items() if value is not None})

@@ -1,0 +1,193 @@
+"""`holdfast queues`: how full they are, and what can be changed about them while everything runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import typer
+
+from holdfast.app import Holdfast
+from holdfast.cli.asking import confirmed
+from holdfast.cli.exits import Exit, Refused
+from holdfast.cli.fields import queue_fields
+from holdfast.cli.output import Column, counted
+from holdfast.cli.session import Session, command, noun
+from holdfast.core.queue import QueueInfo
+
+group = noun("Queues: depths, pausing, weights, watermarks, purging.")
+
+NameArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
+
+
+def _state(queue: QueueInfo) -> str:
+    return "paused" if queue.settings.paused else "open" if queue.accepting else "full"
+
+
+_COLUMNS = (
+    Column[QueueInfo]("queue", lambda queue: queue.name),
+    Column[QueueInfo]("state", _state),
+    Column[QueueInfo]("ready", lambda queue: queue.ready),
+    Column[QueueInfo]("running", lambda queue: queue.running, optional=True),
+    Column[QueueInfo]("scheduled", lambda queue: queue.scheduled, optional=True),
+    Column[QueueInfo]("dead", lambda queue: queue.dead, optional=True),
+    Column[QueueInfo]("parked", lambda queue: queue.parked, optional=True),
+    Column[QueueInfo]("blocked", lambda queue: queue.blocked, optional=True),
+    Column[QueueInfo]("weight", lambda queue: queue.settings.weight, optional=True),
+    Column[QueueInfo](
+        "oldest", lambda queue: None if queue.oldest_ready_s is None else f"{queue.oldest_ready_s:.0f}s", optional=True
+    ),
+)
+
+
+@command(group, "list")
+async def list_queues(session: Session) -> None:
+    """List queues with what waits and runs in them.
+
+    The state is open, full (producers wait until it has drained) or paused (nothing of it is started). In a pipe, a
+    line is: queue, state, ready, running, scheduled, dead, parked, blocked, weight, age of the oldest ready job.
+
+    \b
+    holdfast queues list
+    holdfast queues list --json | jq -r 'select(.ready > 1000) | .name'
+    """
+    async with session.opened() as hf:
+        found = await hf.queues.list()
+    session.out.items(found, _COLUMNS, queue_fields, none="there is no queue yet: one comes with its first job")
+
+
+@command(group)
+async def pause(session: Session, queue: NameArgument) -> None:
+    """Start nothing more of a queue, in any process.
+
+    What runs goes on, and jobs may still be enqueued.
+
+    \b
+    holdfast queues pause mail
+    """
+    async with session.opened() as hf, _noting(session, hf, queue):
+        await hf.queues.pause(queue)
+    session.out.done(f"queue {queue} is paused", {"name": queue, "paused": True})
+
+
+@command(group)
+async def resume(session: Session, queue: NameArgument) -> None:
+    """Start jobs of a paused queue again.
+
+    \b
+    holdfast queues resume mail
+    """
+    async with session.opened() as hf, _noting(session, hf, queue):
+        await hf.queues.resume(queue)
+    session.out.done(f"queue {queue} is open", {"name": queue, "paused": False})
+
+
+@command(group)
+async def weights(
+    session: Session,
+    queue: NameArgument,
+    priorities: Annotated[
+        list[str] | None, typer.Argument(metavar="PRIORITY=WEIGHT", help="critical, high, normal, low, bulk.")
+    ] = None,
+    weight: Annotated[
+        float | None, typer.Option("--weight", "-w", metavar="NUMBER", help="Share of the queue against others.")
+    ] = None,
+) -> None:
+    """Change a queue's share of the workers.
+
+    Its share against other queues, or the shares of its priorities among themselves.
+
+    Workers take it up within a second. Weight 0 means: only when nothing else is ready. Priorities that are not named
+    get their default weight.
+
+    \b
+    holdfast queues weights reports --weight 0.5
+    holdfast queues weights default critical=80 bulk=0
+    """
+    shares = dict(_share(word) for word in priorities or [])
+    if weight is None and not shares:
+        raise Refused("no weight was given", hint="`--weight 0.5`, or priorities as in `bulk=0`")
+    async with session.opened() as hf, _noting(session, hf, queue):
+        await hf.queues.set_weights(queue, weight=weight, priorities=shares or None)
+        [now] = [each for each in await hf.queues.list() if each.name == queue]
+    fields = queue_fields(now)
+    session.out.done(
+        f"queue {queue} has weight {now.settings.weight:g}"
+        + (
+            f", priorities {' '.join(f'{name}={share:g}' for name, share in fields['weights'].items())}"
+            if shares
+            else ""
+        ),
+        {"name": queue, "weight": fields["weight"], "weights": fields["weights"]},
+    )
+
+
+@command(group)
+async def watermarks(
+    session: Session,
+    queue: NameArgument,
+    high: Annotated[int, typer.Option("--high", metavar="N", min=1, help="Ready jobs at which it stops accepting.")],
+    low: Annotated[int, typer.Option("--low", metavar="N", min=0, help="Ready jobs at which it accepts again.")],
+) -> None:
+    """Change how many ready jobs a queue takes.
+
+    At the high mark it stops accepting, and producers wait; at the low mark it accepts again.
+
+    \b
+    holdfast queues watermarks mail --high 50000 --low 10000
+    """
+    async with session.opened() as hf, _noting(session, hf, queue):
+        await hf.queues.set_watermarks(queue, high=high, low=low)
+    session.out.done(
+        f"queue {queue} stops accepting at {high:,} ready jobs and accepts again at {low:,}",
+        {"name": queue, "high_watermark": high, "low_watermark": low},
+    )
+
+
+@command(group)
+async def purge(
+    session: Session,
+    queue: NameArgument,
+    reason: Annotated[str, typer.Option("--reason", "-r", metavar="TEXT", help="Why; kept with the jobs.")] = "purged",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> Exit:
+    """Cancel everything that waits in a queue.
+
+    What runs goes on. It says how many jobs that are, and asks.
+
+    \b
+    holdfast queues purge imports --reason "wrong file" --yes
+    """
+    async with session.opened() as hf:
+        found = {each.name: each for each in await hf.queues.list()}.get(queue)
+        if found is None:
+            raise Refused(
+                f"there is no queue {queue!r}", hint="`holdfast queues list` shows those there are", code=Exit.MISSING
+            )
+        waiting = found.ready + found.scheduled + found.blocked + found.parked
+        what = f"{counted(waiting, 'job')} to cancel in queue {queue!r}"
+        if waiting and not yes and not confirmed(what, hint="add `--yes`"):
+            return Exit.FAILED
+        count = await hf.queues.purge(queue, reason=reason)
+    session.out.done(
+        f"{counted(count, 'job')} of queue {queue} cancelled", {"name": queue, "cancelled": count}, plain=(count,)
+    )
+    return Exit.OK
+
+
+def _share(word: str) -> tuple[str, float]:
+    name, _, text = word.partition("=")
+    try:
+        return name, float(text)
+    except ValueError:
+        raise Refused(f"{word!r} is not a priority's weight", hint="write it as in `bulk=0` or `high=30`") from None
+
+
+@contextlib.asynccontextmanager
+async def _noting(session: Session, hf: Holdfast, queue: str) -> AsyncIterator[None]:
+    """Settings may come before a queue's first job; a slip of the pen looks the same, so say it."""
+    known = {each.name for each in await hf.queues.list()}
+    yield
+    if queue not in known:
+        session.out.note(f"note: queue {queue} has had no job yet")

@@ -1,0 +1,41 @@
+"""`holdfast workers`: who is at work."""
+
+from __future__ import annotations
+
+import typer
+
+from holdfast.cli.fields import worker_fields
+from holdfast.cli.output import Column, age
+from holdfast.cli.session import Session, command
+from holdfast.core.worker import WorkerInfo
+
+_COLUMNS = (
+    Column[WorkerInfo]("id", lambda worker: worker.id),
+    Column[WorkerInfo]("running", lambda worker: f"{worker.running}/{worker.concurrency}"),
+    Column[WorkerInfo]("host", lambda worker: worker.host, optional=True),
+    Column[WorkerInfo]("pid", lambda worker: worker.pid, optional=True),
+    Column[WorkerInfo]("queues", lambda worker: ",".join(worker.queues) or "all", optional=True),
+    Column[WorkerInfo]("age", lambda worker: age(worker.started_at), optional=True),
+    Column[WorkerInfo]("lease until", lambda worker: worker.lease_until, optional=True),
+)
+
+
+def add_to(root: typer.Typer) -> None:
+    """Add the command to the tree."""
+    command(root)(workers)
+
+
+async def workers(session: Session) -> None:
+    """List the workers that are registered.
+
+    Each is shown with how much it runs of what it may, and until when its lease holds.
+
+    In a pipe, a line is: id, running/concurrency, host, pid, queues, age, lease until.
+
+    \b
+    holdfast workers
+    holdfast workers --json | jq -s 'map(.running) | add'
+    """
+    async with session.opened() as hf:
+        found = await hf.workers.list()
+    session.out.items(found, _COLUMNS, worker_fields, none="no worker is registered: `holdfast worker` starts one")

@@ -1,0 +1,105 @@
+"""What an operator does, from the shell, on a store with jobs in it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from tests.cli.conftest import Shop
+from tests.cli.processes import hold, hold_many, working
+
+
+def test_waiting_jobs_are_explained_cancelled_and_awaited(shop: Shop) -> None:
+    store = ["--url", shop.url]
+    why, both, gone, fine = hold_many(
+        [
+            ["jobs", "explain", shop.ready[0], *store],
+            ["jobs", "cancel", shop.later, shop.done, "-r", "no need", *store],
+            ["jobs", "wait", shop.later, shop.done, "--json", *store],
+            ["jobs", "wait", shop.done, *store],
+        ],
+        cwd=shop.path,
+    )
+    assert why.out == f"job {shop.ready[0]} is ready, but no running worker serves queue 'default'\n"
+    assert (both.code, both.out) == (4, f"{shop.later}\tcancelled\n{shop.done}\tended\n")
+    assert gone.code == 1
+    assert [(job["state"], job["reason"]) for job in gone.json_lines] == [("cancelled", "no need"), ("succeeded", None)]
+    assert (fine.code, fine.out) == (0, f"{shop.done}\tsucceeded\t-\t-\n")
+
+
+def test_dead_jobs_are_mended_and_run_again(shop: Shop) -> None:
+    ada, bob, _ = shop.dead
+    edited = hold("dead", "edit", ada, "Ada", "cents=700", "--replay", "-A", "shop:hf", cwd=shop.path)
+    assert edited.out == f"{ada}\tedited, runs again\n"
+    assert hold("jobs", "retry", bob, "--url", shop.url, "--json", cwd=shop.path).json == {"id": bob, "replayed": 1}
+    with working(shop.path):
+        ended = hold("jobs", "wait", ada, bob, "-A", "shop:hf", "--json", cwd=shop.path)
+    assert ended.code == 1
+    assert [(job["state"], job["result"]) for job in ended.json_lines] == [
+        ("succeeded", "Ada paid 700"),
+        ("dead", None),
+    ]
+    assert [run["cause"] for run in ended.json_lines[1]["attempts"]] == ["replay", "dead"]
+
+
+def test_dead_jobs_are_counted_replayed_and_purged_by_filter(shop: Shop) -> None:
+    store = ["--url", shop.url]
+    where = ["--error-type", "holdfast.PermanentError", *store]
+    counted, purged, replayed, none, gone = hold_many(
+        [
+            ["dead", "replay", *where, "--dry-run"],
+            ["dead", "purge", shop.dead[0], "--yes", *store],
+            ["dead", "replay", *where, "--yes", "--json"],
+            ["dead", "replay", "--all", "--yes", *store],
+            ["dead", "replay", shop.dead[1], *store],
+        ],
+        cwd=shop.path,
+    )
+    assert (counted.out, purged.out, replayed.json) == ("3\n", "1\n", {"replayed": 2})
+    assert (none.code, none.out) == (0, "0\n")
+    assert (gone.code, gone.out) == (4, "0\n")
+
+
+def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
+    steps = [
+        ["pause", "default"],
+        ["list"],
+        ["resume", "default"],
+        ["weights", "default", "bulk=0", "-w", "0.5"],
+        ["watermarks", "default", "--high", "2", "--low", "1"],
+        ["list", "--json"],
+        ["purge", "default", "--yes"],
+    ]
+    ended = hold_many([["queues", *words, "--url", shop.url] for words in steps], cwd=shop.path)
+    assert {each.code for each in ended} == {0}
+    paused, listed, resumed, weighted, bounded, after, purged = ended
+    assert paused.out == "queue default is paused\n"
+    assert listed.out.splitlines()[1].split("\t")[:3] == ["default", "paused", "3"]
+    assert resumed.out == "queue default is open\n"
+    assert weighted.out.startswith("queue default has weight 0.5, priorities ")
+    assert bounded.out.startswith("queue default stops accepting at 2 ready jobs")
+    default = after.json_lines[1]
+    assert (default["weight"], default["weights"]["bulk"], default["high_watermark"]) == (0.5, 0, 2)
+    assert purged.out == "4\n"
+    noted = hold("queues", "pause", "defualt", "--url", shop.url, cwd=shop.path)
+    assert noted.err == "note: queue defualt has had no job yet\n"
+
+
+def test_workers_are_listed_and_work_on_what_they_are_given(shop: Shop) -> None:
+    with working(shop.path, "-q", "bank", "-q", "mail", "--concurrency", "7") as process:
+        [worker] = hold("workers", "--url", shop.url, "--json", cwd=shop.path).json_lines
+        assert (worker["pid"], worker["queues"], worker["concurrency"]) == (process.pid, ["bank", "mail"], 7)
+    assert hold("workers", "--url", shop.url, cwd=shop.path).out == ""
+
+
+def test_a_store_is_made_once_and_checked_without_being_made(tmp_path: Path) -> None:
+    where = ("--url", "sqlite:///new.db")
+    first = hold("migrate", "--check", *where, cwd=tmp_path)
+    assert (first.code, first.out) == (1, "new.db has schema version 0; to be applied: 0001_jobs.sql\n")
+    assert not (tmp_path / "new.db").exists()
+    made = hold("migrate", *where, "--json", cwd=tmp_path).json
+    assert made == {"place": "new.db", "schema": 1, "newest": 1, "applied": ["0001_jobs.sql"]}
+    assert hold("migrate", *where, cwd=tmp_path).out == "new.db is up to date: schema version 1\n"
+    with closing(sqlite3.connect(tmp_path / "new.db")) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (1,)

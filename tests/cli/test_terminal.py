@@ -1,0 +1,81 @@
+"""On a terminal: tables that fit, colours unless unwanted, bars, questions, Ctrl-C."""
+
+from __future__ import annotations
+
+import re
+
+from tests.cli.conftest import Shop
+from tests.cli.processes import hold, on_terminal, working
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def test_a_list_is_a_table_in_colour(shop: Shop) -> None:
+    ended = on_terminal("jobs", "list", "--url", shop.url, cwd=shop.path)
+    heading, *rows = _COLOUR.sub("", ended.out).splitlines()
+    assert ended.code == 0
+    assert heading.split() == ["id", "state", "task", "queue", "priority", "attempt", "progress", "age"]
+    assert [row.split()[0] for row in rows] == [shop.later, *reversed(shop.ready), *reversed(shop.dead), shop.done]
+    assert "\x1b[31mdead" in ended.out
+    assert "\x1b[32msucceeded" in ended.out
+
+
+def test_no_colour_where_none_is_wanted(shop: Shop) -> None:
+    ended = on_terminal("jobs", "list", "--url", shop.url, cwd=shop.path, NO_COLOR="1")
+    assert not re.search(r"\x1b\[(3|4|9)\d", ended.out), ended.out  # bold is no colour
+    assert "succeeded" in ended.out
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_ids(shop: Shop) -> None:
+    for width, titles in ((60, ["id", "state", "task"]), (48, ["id", "state"])):
+        lines = _COLOUR.sub("", on_terminal("jobs", "list", "--url", shop.url, cwd=shop.path, width=width).out)
+        heading, *rows = lines.splitlines()
+        assert heading.split() == titles
+        assert rows[-1].split()[0] == shop.done
+        assert max(len(line) for line in lines.splitlines()) <= width
+
+
+def test_the_help_fits_a_narrow_terminal(shop: Shop) -> None:
+    ended = on_terminal("enqueue", "--help", cwd=shop.path, width=60)
+    prose = ended.out.partition("\n  holdfast enqueue")[0]  # examples stay in one piece, to be copied
+    assert max(len(line) for line in prose.splitlines()) <= 60
+
+
+def test_hostile_text_is_shown_as_text(shop: Shop) -> None:
+    ended = on_terminal("dead", "show", shop.dead[0], "--url", shop.url, cwd=shop.path, width=200)
+    assert r"cents \x1b[31m\tcannot be charged" in ended.out
+
+
+def test_waiting_shows_a_bar_that_moves_and_then_the_ending(shop: Shop) -> None:
+    with working(shop.path):
+        job_id = hold("enqueue", "shop:hf", "shop.rows", "4", cwd=shop.path).out.strip()
+        steps = [(f"{25 * row}%", shop.path / f"go-{row}") for row in range(1, 5)]
+        ended = on_terminal("jobs", "wait", job_id, "-A", "shop:hf", cwd=shop.path, answers=steps)
+    text = _CONTROL.sub("", ended.out)
+    seen = [int(each) for each in re.findall(r"shop\.rows running reading \S+ +(\d+)%", text)]
+    assert ended.code == 0
+    assert seen == sorted(seen)
+    assert set(seen) == {25, 50, 75, 100}, text
+    assert text.splitlines()[-1].strip().endswith(f"{job_id}: succeeded")
+
+
+def test_ctrl_c_while_waiting_is_silent(shop: Shop) -> None:
+    words = ("jobs", "wait", shop.later, "--url", shop.url)
+    ended = on_terminal(*words, cwd=shop.path, answers=[("scheduled", "\x03")])
+    assert ended.code == 130
+    assert "Traceback" not in ended.out
+    assert "holdfast:" not in ended.out
+
+
+def test_many_are_counted_and_asked_about(shop: Shop) -> None:
+    words = ("dead", "purge", "--queue", "bank", "--url", shop.url)
+    declined = on_terminal(*words, cwd=shop.path, answers=[("3 dead jobs to purge: go on? [y/N]", "n\n")])
+    assert declined.code == 1
+    interrupted = on_terminal(*words, cwd=shop.path, answers=[("3 dead jobs to purge: go on? [y/N]", "\x03")])
+    assert interrupted.code == 130
+    assert "Traceback" not in interrupted.out
+    agreed = on_terminal(*words, cwd=shop.path, answers=[("3 dead jobs to purge: go on? [y/N]", "y\n")])
+    assert agreed.code == 0
+    assert "3 dead jobs purged" in agreed.out
+    assert hold("dead", "list", "--url", shop.url, cwd=shop.path).out == ""
