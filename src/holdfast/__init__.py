@@ -17,6 +17,7 @@ from holdfast.app import Holdfast
 from holdfast.client.handle import JobHandle
 from holdfast.client.task import Task
 from holdfast.config import Config
+from holdfast.core.defaults import TaskDefaults
 from holdfast.core.errors import (
     ConfigError,
     HardTimeout,
@@ -81,6 +82,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "Task",
+    "TaskDefaults",
     "UnknownTask",
     "__version__",
     "current_job",

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine, Sequence
+import inspect
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
 
@@ -21,11 +22,13 @@ from holdfast.client.request import Request
 from holdfast.client.task import AsyncTask, SyncTask, Task
 from holdfast.config import Config, sqlite_path
 from holdfast.core.backpressure import Watermarks
+from holdfast.core.defaults import TaskDefaults, check_defaults, check_queue_defaults, resolve_options
 from holdfast.core.errors import NotOpen
 from holdfast.core.names import check_name
-from holdfast.core.options import DEFAULT_PRIORITY, DEFAULT_QUEUE, DEFAULT_TIMEOUT_S, Seconds, TaskOptions
+from holdfast.core.options import Seconds
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.task import Registry, define
+from holdfast.core.unset import UNSET, Unset
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.daemon_executor import DaemonExecutor
 from holdfast.runtime.failpoints import arm_from_text
@@ -50,10 +53,23 @@ class Holdfast:
 
     `url` names the store: `sqlite:///file.db`, or `:memory:` for tests. Defaults to HOLDFAST_URL, else
     `sqlite:///holdfast.db` in the current directory. Every other setting of `Config` may be given by name.
+
+    `defaults` are options for all tasks of this app, `queue_defaults` for those of a queue.
     """
 
-    def __init__(self, url: str | None = None, /, *, clock: Clock | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        /,
+        *,
+        defaults: TaskDefaults | None = None,
+        queue_defaults: Mapping[str, TaskDefaults] | None = None,
+        clock: Clock | None = None,
+        **settings: Any,
+    ) -> None:
         self.config = Config.load(url=url, **settings)
+        self._defaults = check_defaults("defaults", defaults)
+        self._queue_defaults = check_queue_defaults(queue_defaults)
         self.tasks = Registry()
         self.telemetry = Telemetry()
         attach_logs(self.telemetry)
@@ -81,11 +97,12 @@ class Holdfast:
         /,
         *,
         name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int | str = DEFAULT_PRIORITY,
-        retry: RetryPolicy | None = None,
-        timeout: Seconds | None = DEFAULT_TIMEOUT_S,
-        soft_timeout: Seconds | None = None,
+        base: TaskDefaults | None = None,
+        queue: str | Unset = UNSET,
+        priority: int | str | Unset = UNSET,
+        retry: RetryPolicy | Unset = UNSET,
+        timeout: Seconds | Unset | None = UNSET,
+        soft_timeout: Seconds | Unset | None = UNSET,
     ) -> _Decorator: ...
     def task(
         self,
@@ -93,25 +110,34 @@ class Holdfast:
         /,
         *,
         name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int | str = DEFAULT_PRIORITY,
-        retry: RetryPolicy | None = None,
-        timeout: Seconds | None = DEFAULT_TIMEOUT_S,
-        soft_timeout: Seconds | None = None,
+        base: TaskDefaults | None = None,
+        queue: str | Unset = UNSET,
+        priority: int | str | Unset = UNSET,
+        retry: RetryPolicy | Unset = UNSET,
+        timeout: Seconds | Unset | None = UNSET,
+        soft_timeout: Seconds | Unset | None = UNSET,
     ) -> Any:
         """Make a task of a function (`async def`, or `def`, which runs in a thread).
 
         name: defaults to `module.qualname`. queue, priority: where its jobs wait. retry: a RetryPolicy.
         timeout: the hard limit of a run in seconds, 300 by default, None for no limit. soft_timeout: raises
-        SoftTimeout inside the task, so that it can tidy up.
+        SoftTimeout inside the task, so that it can tidy up. base: options that it shares with other tasks;
+        what neither says comes from the queue's defaults, then from the app's.
         """
-        options = TaskOptions.checked(
-            queue=queue, priority=priority, retry=retry, timeout=timeout, soft_timeout=soft_timeout
-        )
-        decorate = functools.partial(self._add_task, name=name, options=options)
+        own = TaskDefaults(queue=queue, priority=priority, retry=retry, timeout=timeout, soft_timeout=soft_timeout)
+        decorate = functools.partial(self._add_task, name=name, own=own, base=check_defaults("base", base))
         return decorate if function is None else decorate(function)
 
-    def _add_task(self, function: Callable[..., Any], *, name: str | None, options: TaskOptions) -> Task[..., Any]:
+    def _add_task(
+        self, function: Callable[..., Any], *, name: str | None, own: TaskDefaults, base: TaskDefaults
+    ) -> Task[..., Any]:
+        options = resolve_options(
+            own,
+            base=base,
+            queues=self._queue_defaults,
+            app=self._defaults,
+            is_def=not inspect.iscoroutinefunction(function),
+        )
         definition = define(function, name=name, options=options)
         self.tasks.add(definition)
         kind = AsyncTask if definition.is_async else SyncTask
