@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
 
@@ -26,6 +27,7 @@ from holdfast.core.defaults import TaskDefaults, check_defaults, check_queue_def
 from holdfast.core.errors import NotOpen
 from holdfast.core.names import check_name
 from holdfast.core.options import Seconds
+from holdfast.core.provide import check_override
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.task import Registry, define
 from holdfast.core.unset import UNSET, Unset
@@ -42,10 +44,13 @@ from holdfast.upkeep.promoter import Promoter
 from holdfast.upkeep.pruner import Pruner, Sweeper
 from holdfast.upkeep.reaper import Reaper
 from holdfast.upkeep.unparker import Unparker
+from holdfast.worker.lifecycle import Hooks, Lifespan, check_hook, enter_lifespan
+from holdfast.worker.middleware import as_middleware
 from holdfast.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Holdfast:
@@ -54,7 +59,8 @@ class Holdfast:
     `url` names the store: `sqlite:///file.db`, or `:memory:` for tests. Defaults to HOLDFAST_URL, else
     `sqlite:///holdfast.db` in the current directory. Every other setting of `Config` may be given by name.
 
-    `defaults` are options for all tasks of this app, `queue_defaults` for those of a queue.
+    `defaults` are options for all tasks of this app, `queue_defaults` for those of a queue. `lifespan` is an async
+    generator (or context manager) function that gets the app: each worker runs it around its work.
     """
 
     def __init__(
@@ -64,12 +70,15 @@ class Holdfast:
         *,
         defaults: TaskDefaults | None = None,
         queue_defaults: Mapping[str, TaskDefaults] | None = None,
+        lifespan: Lifespan | None = None,
         clock: Clock | None = None,
         **settings: Any,
     ) -> None:
         self.config = Config.load(url=url, **settings)
         self._defaults = check_defaults("defaults", defaults)
         self._queue_defaults = check_queue_defaults(queue_defaults)
+        self._hooks = Hooks(lifespan=None if lifespan is None else enter_lifespan(lifespan, self))
+        self._given = () if lifespan is None else (lifespan,)
         self.tasks = Registry()
         self.telemetry = Telemetry()
         attach_logs(self.telemetry)
@@ -138,7 +147,7 @@ class Holdfast:
             app=self._defaults,
             is_def=not inspect.iscoroutinefunction(function),
         )
-        definition = define(function, name=name, options=options)
+        definition = define(function, name=name, options=options, given=self._given)
         self.tasks.add(definition)
         kind = AsyncTask if definition.is_async else SyncTask
         return kind(definition.name, self._open_client, signature=Signature(definition))
@@ -148,6 +157,45 @@ class Holdfast:
         other runs wherever it is known, in the queue that the call names."""
         known = self.tasks.get(check_name("task", name))
         return Task(name, self._open_client, signature=None if known is None else Signature(known))
+
+    # ------------------------------------------------------------ around the work
+
+    def on_startup(self, function: F, /) -> F:
+        """Call it when a worker starts, before its first job; in the order of registration. An error stops the worker.
+
+        `def` or `async def`, without parameters; a `def` runs in a thread.
+        """
+        self._hooks.startup.append(check_hook("on_startup", function))
+        return function
+
+    def on_shutdown(self, function: F, /) -> F:
+        """Call it when a worker ends, after its last job, also when it failed to start; the last registered first."""
+        self._hooks.shutdown.append(check_hook("on_shutdown", function))
+        return function
+
+    def middleware(self, function: F, /) -> F:
+        """Put it around every run of a task: `async def mw(job, call_next)`, or a generator `def mw(job)`.
+
+        The first registered is outermost. What it returns is the result, what it raises fails the attempt. Holds for
+        workers that start later.
+        """
+        self._hooks.middleware.append(as_middleware(function))
+        return function
+
+    @contextmanager
+    def override(self, make: Callable[..., Any], replacement: Callable[..., Any], /) -> Iterator[None]:
+        """Inside the `with`, `replacement` makes what `Provide(make)` asks for; for tests."""
+        check_override(make, replacement)
+        overrides = self._hooks.overrides
+        before = overrides.get(make)
+        overrides[make] = replacement
+        try:
+            yield
+        finally:
+            if before is None:
+                del overrides[make]
+            else:
+                overrides[make] = before
 
     # ------------------------------------------------------------ open and closed
 
@@ -242,6 +290,7 @@ class Holdfast:
             clock=self._clock,
             telemetry=self.telemetry,
             health=health,
+            hooks=self._hooks,
         )
 
     def run_worker(self, **settings: Any) -> None:
