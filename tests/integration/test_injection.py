@@ -228,6 +228,38 @@ async def test_a_clean_up_is_not_disturbed_by_a_second_interruption() -> None:
 
 
 @scene
+async def test_what_a_thread_makes_for_a_run_that_was_cancelled_meanwhile_is_closed() -> None:
+    log: list[str] = []
+    making, go_on = threading.Event(), threading.Event()
+
+    def session() -> Iterator[None]:
+        making.set()
+        go_on.wait()
+        try:
+            yield
+        finally:
+            log.append("closed")
+
+    hf = Holdfast(":memory:")
+
+    @hf.task
+    async def work(it: Annotated[None, Provide(session, scope="job")] = PROVIDED) -> None:
+        log.append("never")
+
+    async with hf, hf.worker() as worker:
+        job = await work.enqueue()
+        await asyncio.to_thread(making.wait)
+        await job.cancel("enough")
+        [run] = worker.session._runs.values()  # type: ignore[union-attr]
+        while run.interruption is None:
+            await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(JobCancelled, match="enough"):
+            await job.result(timeout=PATIENCE_S)
+        assert log == ["closed"]
+
+
+@scene
 async def test_a_maker_that_fails_for_one_job_fails_its_attempt_and_is_asked_again() -> None:
     asked: list[int] = []
 

@@ -67,7 +67,7 @@ def decorators() -> None:
     hf.task(base="mail")  # E: call-overload
     TaskDefaults(retry=3)  # E: arg-type
     TaskDefaults(timout=3)  # E: call-arg
-    TaskDefaults("mail")  # E: misc
+    TaskDefaults("mail")  # E: call-arg
     Holdfast(":memory:", defaults={"timeout": 3})  # E: arg-type
     Provide(5)  # E: arg-type
     Provide(list, scope="app")  # E: arg-type

@@ -69,9 +69,16 @@ class Scope:
         return made
 
     async def _enter_in_thread(self, manager: AbstractContextManager[Any]) -> Any:
-        made = await self._threads.run(manager.__enter__)
-        self._closers.append(lambda error: self._threads.run(lambda: manager.__exit__(*_raised(error))))
-        return made
+        entering = asyncio.ensure_future(self._threads.run(manager.__enter__))
+
+        async def leave(error: BaseException | None) -> None:
+            await asyncio.wait([entering])
+            if entering.exception() is None:
+                await self._threads.run(lambda: manager.__exit__(*_raised(error)))
+
+        # A thread cannot be interrupted: what it makes after all, for a run that has been cancelled, is closed, too.
+        self._closers.append(leave)
+        return await asyncio.shield(entering)
 
 
 class RunScope(Scope):
