@@ -194,6 +194,25 @@ async def test_a_clean_up_that_fails_fails_the_attempt_and_the_others_still_run(
 
 
 @scene
+async def test_a_clean_up_that_does_not_end_is_cut_off_and_fails_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.worker.providers.CLEAN_UP_S", 0.02)
+
+    async def hanging() -> AsyncIterator[None]:
+        yield
+        await asyncio.Event().wait()
+
+    hf = Holdfast(":memory:")
+
+    @hf.task(retry=ONCE)
+    async def work(it: Annotated[None, Provide(hanging, scope="job")] = PROVIDED) -> str:
+        return "done"
+
+    async with hf, hf.worker():
+        with pytest.raises(JobFailed, match="the clean-up after the run took longer than 0.02 s"):
+            await answer(work)
+
+
+@scene
 async def test_a_clean_up_is_not_disturbed_by_a_second_interruption() -> None:
     log: list[str] = []
     running, closing, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()

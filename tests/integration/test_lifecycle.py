@@ -173,6 +173,41 @@ async def test_a_worker_that_has_to_stop_now_does_not_wait_for_its_start() -> No
     assert log == ["start 1", "start 2", "stop 2", "stop 1"]
 
 
+@scene
+async def test_a_worker_that_is_stopped_while_it_starts_signs_off() -> None:
+    hf = Holdfast(":memory:")
+    async with hf:
+        worker = hf.worker()
+        starting = asyncio.create_task(worker.start())
+        while worker.session is None:
+            await asyncio.sleep(0)
+        await worker.stop()
+        await starting
+        assert await hf.workers.list() == []
+        assert "holdfast-heartbeat" not in {thread.name for thread in threading.enumerate()}
+
+
+@scene
+async def test_a_worker_that_has_to_stop_now_gives_its_end_a_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.worker.worker._END_WITHIN_S", 0.02)
+    hf, hanging = Holdfast(":memory:"), asyncio.Event()
+
+    @hf.on_shutdown
+    async def hang() -> None:
+        hanging.set()
+        await asyncio.Event().wait()
+
+    async with hf:
+        worker = hf.worker()
+        await worker.start()
+        stopping = asyncio.create_task(worker.stop())
+        await hanging.wait()
+        worker.stop_now()
+        worker.stop_now()
+        await asyncio.wait_for(stopping, PATIENCE_S)
+        assert worker.failure is None
+
+
 @pytest.mark.parametrize(
     ("register", "sentence"),
     [

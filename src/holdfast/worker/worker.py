@@ -71,6 +71,8 @@ class Worker(Service):
             self.session = await self._start_over()
             for service in self._upkeep:
                 await service.start()
+            if self.session is not None and self.stopping.is_set():  # then `run`, which would end it, is skipped
+                await self._finish(self.session)
         except BaseException:
             await self.on_stop()
             raise
@@ -93,6 +95,8 @@ class Worker(Service):
 
     def stop_now(self) -> None:
         """Do not wait for running jobs any longer: hand them back."""
+        if self._now.is_set():
+            return
         self._now.set()
         self.ask_stop()
         if self._patience is not None:
