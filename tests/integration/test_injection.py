@@ -208,7 +208,7 @@ async def test_a_clean_up_that_does_not_end_is_cut_off_and_fails_the_attempt(mon
         return "done"
 
     async with hf, hf.worker():
-        with pytest.raises(JobFailed, match="the clean-up after the run took longer than 0.02 s"):
+        with pytest.raises(JobFailed, match="the clean-up after the run took longer than"):
             await answer(work)
 
 
