@@ -17,6 +17,7 @@ from holdfast.app import Holdfast
 from holdfast.client.handle import JobHandle
 from holdfast.client.task import Task
 from holdfast.config import Config
+from holdfast.core.defaults import TaskDefaults
 from holdfast.core.errors import (
     ConfigError,
     HardTimeout,
@@ -35,6 +36,7 @@ from holdfast.core.errors import (
     QueueFull,
     RetryLater,
     SoftTimeout,
+    StartupFailed,
     StoreBroken,
     StoreDataError,
     StoreError,
@@ -42,19 +44,24 @@ from holdfast.core.errors import (
     UnknownTask,
 )
 from holdfast.core.job import JobInfo
+from holdfast.core.provide import PROVIDED, Provide
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.state import State
 from holdfast.core.unset import UNSET
 from holdfast.stores.base import CancelAnswer
-from holdfast.worker.context import current_job
+from holdfast.worker.context import CurrentJob, current_job
+from holdfast.worker.middleware import CallNext
 
 __version__ = version("holdfast")
 
 __all__ = [
+    "PROVIDED",
     "UNSET",
+    "CallNext",
     "CancelAnswer",
     "Config",
     "ConfigError",
+    "CurrentJob",
     "HardTimeout",
     "Holdfast",
     "HoldfastError",
@@ -71,16 +78,19 @@ __all__ = [
     "NotOpen",
     "OutcomeUnknown",
     "PermanentError",
+    "Provide",
     "QueueFull",
     "RetryLater",
     "RetryPolicy",
     "SoftTimeout",
+    "StartupFailed",
     "State",
     "StoreBroken",
     "StoreDataError",
     "StoreError",
     "StoreUnavailable",
     "Task",
+    "TaskDefaults",
     "UnknownTask",
     "__version__",
     "current_job",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine, Sequence
+import inspect
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
 
@@ -21,11 +23,14 @@ from holdfast.client.request import Request
 from holdfast.client.task import AsyncTask, SyncTask, Task
 from holdfast.config import Config, sqlite_path
 from holdfast.core.backpressure import Watermarks
+from holdfast.core.defaults import TaskDefaults, check_defaults, check_queue_defaults, resolve_options
 from holdfast.core.errors import NotOpen
 from holdfast.core.names import check_name
-from holdfast.core.options import DEFAULT_PRIORITY, DEFAULT_QUEUE, DEFAULT_TIMEOUT_S, Seconds, TaskOptions
+from holdfast.core.options import Seconds
+from holdfast.core.provide import check_override
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.task import Registry, define
+from holdfast.core.unset import UNSET, Unset
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.daemon_executor import DaemonExecutor
 from holdfast.runtime.failpoints import arm_from_text
@@ -40,10 +45,13 @@ from holdfast.upkeep.promoter import Promoter
 from holdfast.upkeep.pruner import Pruner, Sweeper
 from holdfast.upkeep.reaper import Reaper
 from holdfast.upkeep.unparker import Unparker
+from holdfast.worker.lifecycle import Hooks, Lifespan, check_hook, enter_lifespan
+from holdfast.worker.middleware import as_middleware
 from holdfast.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Holdfast:
@@ -51,10 +59,27 @@ class Holdfast:
 
     `url` names the store: `sqlite:///file.db`, or `:memory:` for tests. Defaults to HOLDFAST_URL, else
     `sqlite:///holdfast.db` in the current directory. Every other setting of `Config` may be given by name.
+
+    `defaults` are options for all tasks of this app, `queue_defaults` for those of a queue. `lifespan` is an async
+    generator (or context manager) function that gets the app: each worker runs it around its work.
     """
 
-    def __init__(self, url: str | None = None, /, *, clock: Clock | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        /,
+        *,
+        defaults: TaskDefaults | None = None,
+        queue_defaults: Mapping[str, TaskDefaults] | None = None,
+        lifespan: Lifespan | None = None,
+        clock: Clock | None = None,
+        **settings: Any,
+    ) -> None:
         self.config = Config.load(url=url, **settings)
+        self._defaults = check_defaults("defaults", defaults)
+        self._queue_defaults = check_queue_defaults(queue_defaults)
+        self._hooks = Hooks(lifespan=None if lifespan is None else enter_lifespan(lifespan, self))
+        self._given = () if lifespan is None else (lifespan,)
         self.tasks = Registry()
         self.telemetry = Telemetry()
         attach_logs(self.telemetry)
@@ -82,11 +107,12 @@ class Holdfast:
         /,
         *,
         name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int | str = DEFAULT_PRIORITY,
-        retry: RetryPolicy | None = None,
-        timeout: Seconds | None = DEFAULT_TIMEOUT_S,
-        soft_timeout: Seconds | None = None,
+        base: TaskDefaults | None = None,
+        queue: str | Unset = UNSET,
+        priority: int | str | Unset = UNSET,
+        retry: RetryPolicy | Unset = UNSET,
+        timeout: Seconds | Unset | None = UNSET,
+        soft_timeout: Seconds | Unset | None = UNSET,
     ) -> _Decorator: ...
     def task(
         self,
@@ -94,26 +120,35 @@ class Holdfast:
         /,
         *,
         name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int | str = DEFAULT_PRIORITY,
-        retry: RetryPolicy | None = None,
-        timeout: Seconds | None = DEFAULT_TIMEOUT_S,
-        soft_timeout: Seconds | None = None,
+        base: TaskDefaults | None = None,
+        queue: str | Unset = UNSET,
+        priority: int | str | Unset = UNSET,
+        retry: RetryPolicy | Unset = UNSET,
+        timeout: Seconds | Unset | None = UNSET,
+        soft_timeout: Seconds | Unset | None = UNSET,
     ) -> Any:
         """Make a task of a function (`async def`, or `def`, which runs in a thread).
 
         name: defaults to `module.qualname`. queue, priority: where its jobs wait. retry: a RetryPolicy.
         timeout: the hard limit of a run in seconds, 300 by default, None for no limit. soft_timeout: raises
-        SoftTimeout inside the task, so that it can tidy up.
+        SoftTimeout inside the task, so that it can tidy up. base: options that it shares with other tasks;
+        what neither says comes from the queue's defaults, then from the app's.
         """
-        options = TaskOptions.checked(
-            queue=queue, priority=priority, retry=retry, timeout=timeout, soft_timeout=soft_timeout
-        )
-        decorate = functools.partial(self._add_task, name=name, options=options)
+        own = TaskDefaults(queue=queue, priority=priority, retry=retry, timeout=timeout, soft_timeout=soft_timeout)
+        decorate = functools.partial(self._add_task, name=name, own=own, base=check_defaults("base", base))
         return decorate if function is None else decorate(function)
 
-    def _add_task(self, function: Callable[..., Any], *, name: str | None, options: TaskOptions) -> Task[..., Any]:
-        definition = define(function, name=name, options=options)
+    def _add_task(
+        self, function: Callable[..., Any], *, name: str | None, own: TaskDefaults, base: TaskDefaults
+    ) -> Task[..., Any]:
+        options = resolve_options(
+            own,
+            base=base,
+            queues=self._queue_defaults,
+            app=self._defaults,
+            is_def=not inspect.iscoroutinefunction(function),
+        )
+        definition = define(function, name=name, options=options, given=self._given)
         self.tasks.add(definition)
         kind = AsyncTask if definition.is_async else SyncTask
         return kind(definition.name, self._open_client, signature=Signature(definition))
@@ -123,6 +158,45 @@ class Holdfast:
         other runs wherever it is known, in the queue that the call names."""
         known = self.tasks.get(check_name("task", name))
         return Task(name, self._open_client, signature=None if known is None else Signature(known))
+
+    # ------------------------------------------------------------ around the work
+
+    def on_startup(self, function: F, /) -> F:
+        """Call it when a worker starts, before its first job; in the order of registration. An error stops the worker.
+
+        `def` or `async def`, without parameters; a `def` runs in a thread.
+        """
+        self._hooks.startup.append(check_hook("on_startup", function))
+        return function
+
+    def on_shutdown(self, function: F, /) -> F:
+        """Call it when a worker ends, after its last job, also when it failed to start; the last registered first."""
+        self._hooks.shutdown.append(check_hook("on_shutdown", function))
+        return function
+
+    def middleware(self, function: F, /) -> F:
+        """Put it around every run of a task: `async def mw(job, call_next)`, or a generator `def mw(job)`.
+
+        The first registered is outermost. What it returns is the result, what it raises fails the attempt. Holds for
+        workers that start later.
+        """
+        self._hooks.middleware.append(as_middleware(function))
+        return function
+
+    @contextmanager
+    def override(self, make: Callable[..., Any], replacement: Callable[..., Any], /) -> Iterator[None]:
+        """Inside the `with`, `replacement` makes what `Provide(make)` asks for; for tests."""
+        check_override(make, replacement)
+        overrides = self._hooks.overrides
+        before = overrides.get(make)
+        overrides[make] = replacement
+        try:
+            yield
+        finally:
+            if before is None:
+                del overrides[make]
+            else:
+                overrides[make] = before
 
     # ------------------------------------------------------------ open and closed
 
@@ -227,6 +301,7 @@ class Holdfast:
             clock=self._clock,
             telemetry=self.telemetry,
             health=health,
+            hooks=self._hooks,
         )
 
     def run_worker(self, **settings: Any) -> None:

@@ -11,9 +11,10 @@ from tests.docs.pages import ROOT
 
 
 def environment() -> dict[str, str]:
-    """Ours, without settings that would change what the documentation shows."""
+    """Ours, with this tree's sources, without settings that would change what is shown."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    return kept | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "error"}
+    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    return kept | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "error"}
 
 
 def run_python(*arguments: str, cwd: Path) -> str:

@@ -5,7 +5,9 @@ Never run. Every line with such a comment is one case of `test_typing`.
 
 from __future__ import annotations
 
-from holdfast import Holdfast, JobHandle, current_job
+from typing import Annotated
+
+from holdfast import PROVIDED, Holdfast, JobHandle, Provide, TaskDefaults, current_job
 
 hf = Holdfast(":memory:")
 
@@ -18,6 +20,10 @@ async def add(a: int, b: int = 1) -> int:
 @hf.task(queue="loud")
 def shout(text: str, *, times: int = 1) -> str:
     return text.upper() * times
+
+
+@hf.task
+async def store(number: int, into: Annotated[list[int], Provide(list)] = PROVIDED) -> None: ...
 
 
 async def arguments() -> None:
@@ -58,6 +64,22 @@ def decorators() -> None:
     hf.task(timeout="30")  # E: call-overload
     hf.task(retries=3)  # E: call-overload
     hf.task("name")  # E: call-overload
+    hf.task(base="mail")  # E: call-overload
+    TaskDefaults(retry=3)  # E: arg-type
+    TaskDefaults(timout=3)  # E: call-arg
+    TaskDefaults("mail")  # E: call-arg
+    Holdfast(":memory:", defaults={"timeout": 3})  # E: arg-type
+    Provide(5)  # E: arg-type
+    Provide(list, scope="app")  # E: arg-type
+    hf.on_startup(5)  # E: type-var
+    hf.middleware(5)  # E: type-var
+    hf.override(list)  # E: call-arg
+
+
+async def provided() -> None:
+    await store.enqueue("1")  # E: arg-type
+    await store.enqueue(1, into="here")  # E: arg-type
+    await store(1, into={1})  # E: arg-type
 
 
 async def results() -> None:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine, Generator
 from datetime import UTC, datetime, timedelta
-from typing import Any, assert_type
+from typing import Annotated, Any, assert_type
 
-from holdfast import Holdfast, JobHandle, JobInfo, RetryPolicy, current_job
+from holdfast import (
+    PROVIDED,
+    CallNext,
+    CurrentJob,
+    Holdfast,
+    JobHandle,
+    JobInfo,
+    Provide,
+    RetryPolicy,
+    TaskDefaults,
+    current_job,
+)
 from holdfast.client.request import Request
 from holdfast.client.task import AsyncTask, SyncTask
 
@@ -96,3 +107,55 @@ def kinds() -> None:
     other: SyncTask[..., float] = total
     assert one
     assert other
+
+
+class Pool:
+    name: str = ""
+
+
+async def make_pool() -> Pool:
+    return Pool()
+
+
+Db = Annotated[Pool, Provide(make_pool)]
+quick = TaskDefaults(queue="quick", timeout=5, retry=RetryPolicy(max_attempts=2))
+
+
+async def lifespan(app: Holdfast) -> AsyncIterator[Pool]:
+    yield Pool()
+
+
+shop = Holdfast(":memory:", defaults=TaskDefaults(priority="high"), queue_defaults={"a": quick}, lifespan=lifespan)
+
+
+@shop.task(base=quick, timeout=None)
+async def order(
+    number: int, db: Db = PROVIDED, *, log: Annotated[Pool, Provide(make_pool, scope="job")] = PROVIDED
+) -> str:
+    return f"{number} {db.name} {log.name}"
+
+
+@shop.on_startup
+async def begin() -> None: ...
+
+
+@shop.on_shutdown
+def end() -> None: ...
+
+
+@shop.middleware
+async def timed(job: CurrentJob, call_next: CallNext) -> Any:
+    return await call_next()
+
+
+@shop.middleware
+def counted(job: CurrentJob) -> Generator[None, Any, None]:
+    yield
+
+
+async def provided() -> None:
+    assert_type(await (await order.enqueue(1)).result(), str)
+    assert_type(await order(1, Pool(), log=Pool()), str)
+    with shop.override(make_pool, Pool):
+        await begin()
+        end()

@@ -35,6 +35,8 @@ class Signature:
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, limit: int) -> bytes:
         """Check a call against the task and encode it; InvalidArguments names the argument."""
+        if self.task.provided:
+            self._refuse_provided(args, kwargs)
         is_plain = _look_over(self.task.name, args, kwargs)
         try:
             self._calls.validate_python(ArgsKwargs(tuple(args), dict(kwargs)))
@@ -52,7 +54,7 @@ class Signature:
     def canonical(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """A checked call in one spelling: every argument by its name, in the order of the signature."""
         try:
-            bound = inspect.signature(self.task.function).bind(*args, **kwargs)
+            bound = self._parameters.bind(*args, **kwargs)
         except TypeError:  # Pydantic knows a parameter by another name than Python does
             return json.dumps(to_jsonable_python(_ordered([args, kwargs])), sort_keys=True).encode()
         return json.dumps(to_jsonable_python(_ordered(bound.arguments)), sort_keys=True).encode()
@@ -60,6 +62,8 @@ class Signature:
     def decode(self, payload: bytes) -> Call:
         """The arguments of a stored call, in the types that the task declares."""
         args, kwargs = decode_call(payload)
+        if self.task.provided:
+            self._refuse_provided(args, kwargs)
         try:
             call: Call = self._calls.validate_python(ArgsKwargs(args, kwargs))
         except ValidationError as error:
@@ -71,7 +75,7 @@ class Signature:
 
     def _decode_by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:
         """As JSON, where a strict type takes a text for a time; Pydantic reads only calls by name like this."""
-        parameters = list(inspect.signature(self.task.function).parameters.values())[: len(args)]
+        parameters = list(self._parameters.parameters.values())[: len(args)]
         named = {each.name: value for each, value in zip(parameters, args, strict=False) if each.kind is _EITHER}
         if len(named) < len(args) or named.keys() & kwargs.keys():
             return None  # cannot be said by name
@@ -102,8 +106,39 @@ class Signature:
             return args, kwargs
 
         # A function written in C has no annotations to take the place of these.
-        collect.__annotations__ = getattr(self.task.function, "__annotations__", {})
+        collect.__annotations__ = dict(getattr(self.task.function, "__annotations__", {}))
+        if self.task.provided:
+            collect.__signature__ = self._parameters  # type: ignore[attr-defined]  # read by `inspect`
+            for name in self.task.provided:
+                del collect.__annotations__[name]
         return self._compile(collect)
+
+    @functools.cached_property
+    def _parameters(self) -> inspect.Signature:
+        """What callers pass: all but what is provided."""
+        signature = inspect.signature(self.task.function)
+        passed = [each for name, each in signature.parameters.items() if name not in self.task.provided]
+        return signature.replace(parameters=passed)
+
+    def check_by_hand(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """A direct call has no worker to provide anything: all of it has to be passed."""
+        passed = inspect.signature(self.task.function).bind_partial(*args, **kwargs).arguments
+        if missing := [name for name in self.task.provided if name not in passed]:
+            names = " and ".join(map(repr, missing))
+            raise InvalidArguments(
+                f"{self.task.name}: only a worker provides {names}; a direct call passes it by hand, as in "
+                f"{missing[0]}=…"
+            )
+
+    def _refuse_provided(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        passed = [name for name in self.task.provided if name in kwargs]
+        parameters = inspect.signature(self.task.function).parameters.values()
+        by_place = [each.name for each in parameters if each.kind in _BY_PLACE]
+        passed += [name for name in by_place[: len(args)] if name in self.task.provided]
+        if passed:
+            raise InvalidArguments(
+                f"{self.task.name}: argument {passed[0]!r} is provided by the worker and is not enqueued; leave it out"
+            )
 
     @functools.cached_property
     def _results(self) -> TypeAdapter[Any] | None:
@@ -130,8 +165,7 @@ class Signature:
             ) from error
 
     def _sentence(self, error: ValidationError) -> str:
-        parameters = inspect.signature(self.task.function).parameters.values()
-        places = [each.name for each in parameters if each.kind in _BY_PLACE]
+        places = [each.name for each in self._parameters.parameters.values() if each.kind in _BY_PLACE]
         problems = []
         for problem in error.errors(include_url=False, include_input=False, include_context=False):
             where, *inner = problem["loc"] or ("?",)

@@ -47,6 +47,10 @@ class Task(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
 
+    def _check_by_hand(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        if self.signature is not None and self.signature.task.provided:
+            self.signature.check_by_hand(args, kwargs)
+
     def request(self, /, *args: P.args, **kwargs: P.kwargs) -> Request:
         """A call to be enqueued later, with others, by `hf.enqueue_many`."""
         return Request(self.name, args, kwargs, self._options, self.signature)
@@ -109,6 +113,7 @@ class AsyncTask(Task[P, R]):
     """A task made from `async def`."""
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        self._check_by_hand(args, kwargs)
         result: Coroutine[Any, Any, R] = self.__wrapped__(*args, **kwargs)
         return result
 
@@ -117,5 +122,6 @@ class SyncTask(Task[P, R]):
     """A task made from `def`; a worker runs it in a thread."""
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        self._check_by_hand(args, kwargs)
         result: R = self.__wrapped__(*args, **kwargs)
         return result

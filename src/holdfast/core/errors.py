@@ -5,6 +5,7 @@ HoldfastError
 ├── InvalidOptions           a decorator or `.options(…)` was given something senseless
 ├── InvalidArguments         a call does not fit its task, or cannot be stored as JSON
 ├── UnknownTask              no task of that name is registered here
+├── StartupFailed            a hook, the lifespan or a provider raised: the worker did not start
 ├── NotOpen                  used before `async with hf:` or after it
 ├── QueueFull                the queue stayed above its low watermark until the deadline
 ├── IdempotencyConflict      the key is taken by a different request
@@ -47,6 +48,10 @@ class InvalidArguments(HoldfastError, ValueError):
 
 class UnknownTask(HoldfastError, LookupError):
     """No task of that name is registered in this app."""
+
+
+class StartupFailed(HoldfastError):
+    """The worker did not start, because something of yours that it begins with raised; the cause has its traceback."""
 
 
 class NotOpen(HoldfastError, RuntimeError):

@@ -25,35 +25,13 @@ _MOST_TAGS = 20
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """The defaults of a task, from its decorator."""
+    """What holds for a task, after every level has had its say."""
 
     queue: str = DEFAULT_QUEUE
     priority: int = DEFAULT_PRIORITY
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeout_s: float | None = DEFAULT_TIMEOUT_S
     soft_timeout_s: float | None = None
-
-    @classmethod
-    def checked(
-        cls,
-        *,
-        queue: str,
-        priority: int | str,
-        retry: RetryPolicy | None,
-        timeout: Seconds | None,
-        soft_timeout: Seconds | None,
-    ) -> TaskOptions:
-        """From what a user wrote; InvalidOptions says what is wrong with it."""
-        timeout_s = limit_s("timeout", timeout)
-        soft_timeout_s = limit_s("soft_timeout", soft_timeout)
-        check_limits(soft_timeout_s, timeout_s)
-        return cls(
-            queue=check_name("queue", queue),
-            priority=parse_priority(priority),
-            retry=_policy(retry) if retry is not None else RetryPolicy(),
-            timeout_s=timeout_s,
-            soft_timeout_s=soft_timeout_s,
-        )
 
 
 @dataclass(frozen=True, slots=True)

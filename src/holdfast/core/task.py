@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import inspect
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.core.errors import InvalidOptions, UnknownTask
 from holdfast.core.names import check_name
 from holdfast.core.options import TaskOptions
+from holdfast.core.provide import Provide, check_needs, check_places, provided_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +23,14 @@ class TaskDefinition:
     function: Callable[..., Any]
     options: TaskOptions
     is_async: bool
+    provided: Mapping[str, Provide] = field(default_factory=dict)
+    """Parameters that callers do not pass."""
 
 
-def define(function: Callable[..., Any], *, name: str | None, options: TaskOptions) -> TaskDefinition:
-    """Check a decorated function and name it."""
+def define(
+    function: Callable[..., Any], *, name: str | None, options: TaskOptions, given: Collection[Callable[..., Any]] = ()
+) -> TaskDefinition:
+    """Check a decorated function and name it; `given` are providers that need not be called."""
     if not inspect.isroutine(function) or inspect.isclass(function):
         raise InvalidOptions(
             f"@task needs a function (def or async def), not {type(function).__name__} {function!r:.80}"
@@ -38,12 +43,11 @@ def define(function: Callable[..., Any], *, name: str | None, options: TaskOptio
             f"@task(soft_timeout=…): {function.__qualname__} is a `def` task, which runs in a thread and cannot be "
             "interrupted there; make it `async def`, or look at current_job().cancelled"
         )
-    return TaskDefinition(
-        name=check_name("task", name if name is not None else default_name(function)),
-        function=function,
-        options=options,
-        is_async=is_async,
-    )
+    name = check_name("task", name if name is not None else default_name(function))
+    provided = provided_parameters(function, what=f"task {name}")
+    check_places(function, provided, what=f"task {name}")
+    check_needs(provided, what=f"task {name}", given=given)
+    return TaskDefinition(name=name, function=function, options=options, is_async=is_async, provided=provided)
 
 
 def default_name(function: Callable[..., Any]) -> str:

@@ -1,10 +1,10 @@
-"""Runs ONE job: resolve → decode → call → encode, each step named, and says what happened as one outcome."""
+"""Runs ONE job: resolve → decode → (middleware → provide →) call → encode, and says what happened as one outcome."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, assert_never
@@ -32,16 +32,17 @@ from holdfast.core.task import Registry, TaskDefinition
 from holdfast.runtime.failpoints import afailpoint, declare
 from holdfast.runtime.threads import ThreadPool
 from holdfast.stores.base import LeaseStore
-from holdfast.telemetry.events import JobOverdue
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.context import CurrentJob, enter_job
+from holdfast.worker.hard_limit import HardLimit
+from holdfast.worker.middleware import Middleware, surrounded
+from holdfast.worker.providers import Providers
 from holdfast.worker.run import Interruption, Run
 from holdfast.worker.soft_limit import SoftLimited
 
 C4 = declare("C4", "claimed, user code not started")
 R2 = declare("R2", "user code has ended, its outcome is not written")
 
-_ASK_AGAIN_S = 1.0
 _UNKNOWN_POLICY = RetryPolicy()
 
 
@@ -66,6 +67,8 @@ class Executor:
         *,
         threads: ThreadPool,
         telemetry: Telemetry,
+        providers: Providers,
+        middleware: Sequence[Middleware] = (),
         rng: Callable[[], float] = random.random,
     ) -> None:
         self._registry = registry
@@ -73,6 +76,8 @@ class Executor:
         self._config = config
         self._threads = threads
         self._telemetry = telemetry
+        self._providers = providers
+        self._middleware = tuple(middleware)
         self._rng = rng
         self._plans: dict[str, Plan] = {}
 
@@ -120,17 +125,22 @@ class Executor:
     async def _call(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         """Call the task under its limits and classify what came of it."""
         loop = asyncio.get_running_loop()
-        enter_job(CurrentJob(run, self._store, loop))
+        current = CurrentJob(run, self._store, loop)
+        enter_job(current)
         if run.interruption is not None:
             return self._interrupted(run, plan, None)
-        limit = _HardLimit(run, plan.hard_s, loop, self._telemetry)
+        limit = HardLimit(run, plan.hard_s, loop, self._telemetry)
         run.user_code = run.task
         try:
             if plan.task.is_async:
                 limit.start()
-                value = await self._call_async(run, plan, args, kwargs, loop)
+            if self._middleware:
+                innermost = partial(self._call_provided, run, plan, args, kwargs, limit)
+                value = await surrounded(self._middleware, current, innermost)
+            elif plan.task.provided:
+                value = await self._call_provided(run, plan, args, kwargs, limit)
             else:
-                value = await self._call_in_thread(run, plan, args, kwargs, limit.start_from_thread)
+                value = await self._call_function(run, plan, args, kwargs, limit)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError | GeneratorExit) and _is_torn_down(run):
                 raise
@@ -144,14 +154,27 @@ class Executor:
         except Exception as error:  # a serialiser is the user's code, and may raise anything
             return Rejected("bad_result", error)
 
-    async def _call_async(
-        self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], loop: asyncio.AbstractEventLoop
+    async def _call_provided(
+        self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], limit: HardLimit
     ) -> Any:
+        """Make what the task is provided with, call it, and close what was made for this run alone."""
+        if not plan.task.provided:
+            return await self._call_function(run, plan, args, kwargs, limit)
+        async with self._providers.for_run(run) as scope:
+            made = {name: await scope.get(need) for name, need in plan.task.provided.items()}
+            return await self._call_function(run, plan, args, {**kwargs, **made}, limit)
+
+    async def _call_function(
+        self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], limit: HardLimit
+    ) -> Any:
+        """The task's own code; the soft limit is for this alone."""
+        if not plan.task.is_async:
+            return await self._call_in_thread(run, plan, args, kwargs, limit.start_from_thread)
         coroutine = plan.task.function(*args, **kwargs)
         if plan.soft_s is None or run.task is None:
             return await coroutine
         limited = SoftLimited(coroutine, run.task)
-        timer = loop.call_later(plan.soft_s, limited.strike, plan.soft_s)
+        timer = asyncio.get_running_loop().call_later(plan.soft_s, limited.strike, plan.soft_s)
         try:
             return await limited
         finally:
@@ -173,6 +196,7 @@ class Executor:
         try:
             return await self._threads.run(call)
         finally:
+            run.in_thread = False  # what follows, a middleware or a clean-up, is on the loop again
             if waiting:
                 waiting.cancel()
 
@@ -203,39 +227,6 @@ def _give_up_waiting(run: Run) -> None:
 
 class _NotStarted(asyncio.CancelledError):
     """The run was interrupted before a thread came to it."""
-
-
-class _HardLimit:
-    """Ends a run at its hard limit; one that does not end is asked again and reported."""
-
-    __slots__ = ("_limit_s", "_loop", "_reported", "_run", "_telemetry", "_timer")
-
-    def __init__(self, run: Run, limit_s: float | None, loop: asyncio.AbstractEventLoop, telemetry: Telemetry) -> None:
-        self._run = run
-        self._limit_s = limit_s
-        self._loop = loop
-        self._telemetry = telemetry
-        self._reported = False
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start(self) -> None:
-        if self._limit_s is not None and self._run.user_code is not None:  # else the run has ended meanwhile
-            self._timer = self._loop.call_later(self._limit_s, self._strike, 0.0)
-
-    def start_from_thread(self) -> None:
-        if self._limit_s is not None:
-            self._loop.call_soon_threadsafe(self.start)
-
-    def cancel(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _strike(self, over_s: float) -> None:
-        self._run.interrupt(Interruption.TIMEOUT)
-        if over_s and not self._reported:
-            self._reported = True
-            self._telemetry.emit(JobOverdue(self._run.job.id, self._run.job.task or "", over_s))
-        self._timer = self._loop.call_later(_ASK_AGAIN_S, self._strike, over_s + _ASK_AGAIN_S)
 
 
 def _is_torn_down(run: Run) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum, auto
 from typing import Any
 
@@ -44,6 +46,15 @@ class Run:
         self.user_code: asyncio.Task[Any] | None = None
         """The task to cancel, while it waits for user code to end."""
         self.in_thread = False
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """What was begun is tidied up in peace: an interruption is noted and cancels nothing meanwhile."""
+        user_code, self.user_code = self.user_code, None
+        try:
+            yield
+        finally:
+            self.user_code = user_code
 
     def interrupt(self, why: Interruption) -> None:
         """Ask the run to stop. Again for the same reason asks again: a cancellation may have been swallowed."""

@@ -7,20 +7,24 @@ from collections.abc import Sequence
 
 from holdfast.config import Config
 from holdfast.core.errors import StoreUnavailable
-from holdfast.core.task import Registry
+from holdfast.core.task import Registry, TaskDefinition
 from holdfast.runtime.backoff import Backoff
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.service import Service
 from holdfast.runtime.threads import ThreadPool
 from holdfast.stores.base import Store
 from holdfast.stores.health import StoreHealth
-from holdfast.telemetry.events import WorkerDraining, WorkerStarted, WorkerStopped
+from holdfast.telemetry.events import ServiceCrashed, WorkerDraining, WorkerStarted, WorkerStopped
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.executor import Executor
+from holdfast.worker.lifecycle import Hooks, Lifecycle
 from holdfast.worker.run import Interruption
 from holdfast.worker.session import Session
 
+#: A session that broke after so long was healthy: the next break is not taken for one of a series.
 _HEALTHY_S = 60.0
+#: A worker that has to stop now gives its users' clean-up so long.
+_END_WITHIN_S = 5.0
 
 
 class Worker(Service):
@@ -36,6 +40,7 @@ class Worker(Service):
         clock: Clock,
         telemetry: Telemetry,
         health: StoreHealth,
+        hooks: Hooks,
     ) -> None:
         super().__init__(name="worker")
         self._store = store
@@ -45,6 +50,8 @@ class Worker(Service):
         self._clock = clock
         self._telemetry = telemetry
         self._health = health
+        self._hooks = hooks
+        self._patience: asyncio.Timeout | None = None
         self._after_crash = Backoff(0.1, 30.0)
         self._now = asyncio.Event()
         self.session: Session | None = None
@@ -52,12 +59,24 @@ class Worker(Service):
 
     async def on_start(self) -> None:
         self._threads = ThreadPool(self._config.threads, name="holdfast-task")
+        self._life_around = Lifecycle(self._hooks, threads=self._threads, telemetry=self._telemetry)
         self._executor = Executor(
-            self._registry, self._store, self._config, threads=self._threads, telemetry=self._telemetry
+            self._registry,
+            self._store,
+            self._config,
+            threads=self._threads,
+            telemetry=self._telemetry,
+            providers=self._life_around.providers,
+            middleware=self._hooks.middleware,
         )
-        self.session = await self._start_over()
-        for service in self._upkeep:
-            await service.start()
+        try:
+            await self._begin()
+            self.session = await self._start_over()
+            for service in self._upkeep:
+                await service.start()
+        except BaseException:
+            await self.on_stop()
+            raise
 
     async def run(self) -> None:
         self._ran = True
@@ -77,12 +96,44 @@ class Worker(Service):
         if self.session is not None and not self._ran:  # told to stop while it started: its lease must not stay
             await self._finish(self.session)
         await asyncio.gather(*(service.stop() for service in self._upkeep))
+        await self._end()
         self._threads.close()
 
     def stop_now(self) -> None:
         """Do not wait for running jobs any longer: hand them back."""
+        if self._now.is_set():
+            return
         self._now.set()
         self.ask_stop()
+        if self._patience is not None:
+            self._patience.reschedule(asyncio.get_running_loop().time() + self._left_s)
+
+    async def _begin(self) -> None:
+        """What users want to be done before the first job; a worker that has to stop now does not wait for it."""
+        self._left_s = 0.0
+        try:
+            async with asyncio.timeout(0.0 if self._now.is_set() else None) as self._patience:
+                await self._life_around.begin(self._tasks_served())
+        except TimeoutError:
+            if not self._now.is_set():
+                raise
+        finally:
+            self._patience = None
+
+    async def _end(self) -> None:
+        """What users want to be done after the last job, within a few seconds if the worker has to stop now."""
+        self._left_s = _END_WITHIN_S
+        try:
+            async with asyncio.timeout(self._left_s if self._now.is_set() else None) as self._patience:
+                await self._life_around.end()
+        except TimeoutError:
+            self._telemetry.emit(ServiceCrashed("shutdown", f"was cut off after {self._left_s:g} s, to stop now"))
+        finally:
+            self._patience = None
+
+    def _tasks_served(self) -> list[TaskDefinition]:
+        queues = self._config.queues
+        return [task for task in self._registry if not queues or task.options.queue in queues]
 
     async def _new_session(self) -> Session:
         session = Session(

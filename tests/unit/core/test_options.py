@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.defaults import TaskDefaults, resolve_options
 from holdfast.core.errors import InvalidOptions
-from holdfast.core.options import CallOptions, TaskOptions, call_options, check_limits, limit_s, seconds
+from holdfast.core.options import (
+    CallOptions,
+    TaskOptions,
+    call_options,
+    check_limits,
+    limit_s,
+    seconds,
+)
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.unset import UNSET, Unset
 from holdfast.core.unset import given as otherwise
@@ -19,9 +27,7 @@ TEN_YEARS_S = 10 * 365 * 86_400
 
 
 def checked(**more: Any) -> TaskOptions:
-    return TaskOptions.checked(
-        **{"queue": "default", "priority": 5, "retry": None, "timeout": 300, "soft_timeout": None} | more
-    )
+    return resolve_options(TaskDefaults(**more))
 
 
 def test_a_task_without_options_has_the_documented_defaults() -> None:

@@ -1,0 +1,109 @@
+"""Options that several tasks share, and how a task's own come out of all that is said; not what one call says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from holdfast.core.errors import InvalidOptions
+from holdfast.core.names import check_name
+from holdfast.core.options import (
+    DEFAULT_PRIORITY,
+    DEFAULT_QUEUE,
+    DEFAULT_TIMEOUT_S,
+    Seconds,
+    TaskOptions,
+    call_options,
+    check_limits,
+    limit_s,
+)
+from holdfast.core.priority import parse_priority
+from holdfast.core.retry import RetryPolicy
+from holdfast.core.unset import UNSET, Unset
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDefaults:
+    """Options that tasks share: those of an app, of a queue, or of the tasks that name them with `base=`.
+
+    What is UNSET is left to the next level; None is a value, as in `timeout=None` for no limit.
+    """
+
+    queue: str | Unset = UNSET
+    priority: int | str | Unset = UNSET
+    retry: RetryPolicy | Unset = UNSET
+    timeout: Seconds | Unset | None = UNSET
+    soft_timeout: Seconds | Unset | None = UNSET
+
+    def __post_init__(self) -> None:
+        fields = call_options(
+            queue=self.queue,
+            priority=self.priority,
+            retry=self.retry,
+            timeout=self.timeout,
+            soft_timeout=self.soft_timeout,
+        )
+        check_limits(fields.get("soft_timeout_s"), fields.get("timeout_s"))
+
+
+NO_DEFAULTS = TaskDefaults()
+
+
+def resolve_options(
+    own: TaskDefaults,
+    *,
+    base: TaskDefaults = NO_DEFAULTS,
+    queues: Mapping[str, TaskDefaults] | None = None,
+    app: TaskDefaults = NO_DEFAULTS,
+    is_def: bool = False,
+) -> TaskOptions:
+    """Each option from the first that gives it: the task's own, its base, its queue's, the app's, built in.
+
+    A soft limit cannot hold for a `def` task: one that it only inherits does not concern it.
+    """
+    queue = _first(DEFAULT_QUEUE, own.queue, base.queue, app.queue)
+    levels = (own, base, (queues or {}).get(queue, NO_DEFAULTS), app)
+    priorities: list[int | str] = [each.priority for each in levels if not isinstance(each.priority, Unset)]
+    soft_timeouts = [own.soft_timeout] if is_def else [each.soft_timeout for each in levels]
+    timeout_s = limit_s("timeout", _first(DEFAULT_TIMEOUT_S, *(each.timeout for each in levels)))
+    soft_timeout_s = limit_s("soft_timeout", _first(None, *soft_timeouts))
+    check_limits(soft_timeout_s, timeout_s)
+    return TaskOptions(
+        queue=check_name("queue", queue),
+        priority=parse_priority([*priorities, DEFAULT_PRIORITY][0]),
+        retry=_first(_BUILT_IN_RETRY, *(each.retry for each in levels)),
+        timeout_s=timeout_s,
+        soft_timeout_s=soft_timeout_s,
+    )
+
+
+def check_defaults(name: str, value: object) -> TaskDefaults:
+    """What was given as an app's, a queue's or a base's defaults; None is nothing."""
+    if value is None:
+        return NO_DEFAULTS
+    if not isinstance(value, TaskDefaults):
+        raise InvalidOptions(f"{name}={value!r:.80}: needs a TaskDefaults(…), not {type(value).__name__}")
+    return value
+
+
+def check_queue_defaults(value: Mapping[str, TaskDefaults] | None) -> Mapping[str, TaskDefaults]:
+    """The defaults of queues, by their names."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidOptions(f"queue_defaults={value!r:.80}: needs a mapping from queue names to TaskDefaults(…)")
+    for queue, defaults in value.items():
+        where = f"queue_defaults[{check_name('queue', queue)!r}]"
+        if not isinstance(check_defaults(where, defaults).queue, Unset):
+            raise InvalidOptions(f"{where}: names a queue itself; leave out queue={defaults.queue!r}")
+    return dict(value)
+
+
+def _first(built_in: T, *values: T | Unset) -> T:
+    return next((value for value in values if not isinstance(value, Unset)), built_in)
+
+
+_BUILT_IN_RETRY = RetryPolicy()
