@@ -13,7 +13,8 @@ from tests.docs.pages import ROOT
 def environment() -> dict[str, str]:
     """Ours, without settings that would change what the documentation shows."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    return kept | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "error"}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    return kept | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "error"}
 
 
 def run_python(*arguments: str, cwd: Path) -> str:
