@@ -15,6 +15,7 @@ from importlib.metadata import version
 
 from holdfast.app import Holdfast
 from holdfast.client.handle import JobHandle
+from holdfast.client.sync import SyncJobHandle
 from holdfast.client.task import Task
 from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults
@@ -89,6 +90,7 @@ __all__ = [
     "StoreDataError",
     "StoreError",
     "StoreUnavailable",
+    "SyncJobHandle",
     "Task",
     "TaskDefaults",
     "UnknownTask",

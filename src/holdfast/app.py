@@ -6,20 +6,23 @@ With `testing/`, the only code that names a concrete store.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
+import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
 
 from holdfast.client.arguments import Signature
-from holdfast.client.client import Client
+from holdfast.client.client import Client, OnEnqueued
 from holdfast.client.dead import DeadLetters
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
+from holdfast.client.place import Place
 from holdfast.client.queues import Queues, Workers
 from holdfast.client.request import Request
+from holdfast.client.sync import Opened, Sync
 from holdfast.client.task import AsyncTask, SyncTask, Task
 from holdfast.config import Config, sqlite_path
 from holdfast.core.backpressure import Watermarks
@@ -84,8 +87,11 @@ class Holdfast:
         self.telemetry = Telemetry()
         attach_logs(self.telemetry)
         self._clock = clock or SystemClock()
-        self._store: Store | None = None
-        self._client: Client | None = None
+        self._on_enqueued: OnEnqueued | None = None
+        self._opened: Opened | None = None
+        self._open_in: tuple[asyncio.AbstractEventLoop, int] | None = None
+        self.sync = Sync(connect=self._connect, shared=self._open_place, named=self.named)
+        """Everything from code without an event loop: `hf.sync.enqueue(…)`, `task.sync.enqueue(…)`, `hf.sync.jobs`."""
         if self.config.failpoints:
             arm_from_text(self.config.failpoints)
 
@@ -151,13 +157,14 @@ class Holdfast:
         definition = define(function, name=name, options=options, given=self._given)
         self.tasks.add(definition)
         kind = AsyncTask if definition.is_async else SyncTask
-        return kind(definition.name, self._open_client, signature=Signature(definition))
+        return kind(definition.name, self._open_client, sync=self.sync, signature=Signature(definition))
 
     def named(self, name: str) -> Task[..., Any]:
         """A task by its name, to enqueue it with options. One that this app knows has its calls checked; any
         other runs wherever it is known, in the queue that the call names."""
         known = self.tasks.get(check_name("task", name))
-        return Task(name, self._open_client, signature=None if known is None else Signature(known))
+        signature = None if known is None else Signature(known)
+        return Task(name, self._open_client, sync=self.sync, signature=signature)
 
     # ------------------------------------------------------------ around the work
 
@@ -183,7 +190,7 @@ class Holdfast:
         self._hooks.middleware.append(as_middleware(function))
         return function
 
-    @contextmanager
+    @contextlib.contextmanager
     def override(self, make: Callable[..., Any], replacement: Callable[..., Any], /) -> Iterator[None]:
         """Inside the `with`, `replacement` makes what `Provide(make)` asks for; for tests."""
         check_override(make, replacement)
@@ -202,8 +209,33 @@ class Holdfast:
 
     async def open(self) -> None:
         """Open the store; `async with hf:` does it for you."""
-        if self._store is not None:
+        if self._opened is not None:
             raise NotOpen("this app is open already; one `async with hf:` at a time")
+        self._opened = await self._connect()
+        self._open_in = (asyncio.get_running_loop(), os.getpid())
+
+    async def close(self) -> None:
+        """Flush what is under way and close the store."""
+        opened = self._opened
+        if opened is None:
+            return
+        await opened.client.close()
+        self._opened = None
+        await opened.store.close()
+
+    @contextlib.contextmanager
+    def replaced(self, *, clock: Clock, on_enqueued: OnEnqueued, **settings: Any) -> Iterator[None]:
+        """For `holdfast.testing`: other settings and another clock, for as long as this lasts; then the old ones."""
+        if self._opened is not None:
+            raise NotOpen("this app is open already: it can be replaced only before `async with hf:`")
+        before = self.config, self._clock, self._on_enqueued
+        self.config, self._clock, self._on_enqueued = self.config.with_arguments(**settings), clock, on_enqueued
+        try:
+            yield
+        finally:
+            self.config, self._clock, self._on_enqueued = before
+
+    async def _connect(self) -> Opened:
         config = self.config
         store = SqliteStore(
             sqlite_path(config.url),
@@ -217,18 +249,16 @@ class Holdfast:
             await asyncio.wait({opening})
             await store.close()
             raise
-        self._store = store
-        self._client = Client(store, self.tasks, config, clock=self._clock, telemetry=self.telemetry)
-        await self._client.start()
-
-    async def close(self) -> None:
-        """Flush what is under way and close the store."""
-        store, client = self._store, self._client
-        if store is None or client is None:
-            return
-        await client.close()
-        self._store = self._client = None
-        await store.close()
+        client = Client(
+            store,
+            self.tasks,
+            config,
+            clock=self._clock,
+            telemetry=self.telemetry,
+            on_enqueued=self._on_enqueued,
+        )
+        await client.start()
+        return Opened(store, client)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -327,14 +357,22 @@ class Holdfast:
                 raise worker.failure
 
     def _open_store(self) -> Store:
-        if self._store is None:
-            raise NotOpen("the app is not open: do this inside `async with hf:`")
-        return self._store
+        return self._require_open().store
 
     def _open_client(self) -> Client:
-        if self._client is None:
+        return self._require_open().client
+
+    def _require_open(self) -> Opened:
+        if self._opened is None:
             raise NotOpen("the app is not open: do this inside `async with hf:`")
-        return self._client
+        return self._opened
+
+    def _open_place(self) -> Place | None:
+        """Where this process has the app open, if it does."""
+        if self._opened is None or self._open_in is None:
+            return None
+        loop, pid = self._open_in
+        return Place.on_loop(self._opened.client, loop) if pid == os.getpid() and loop.is_running() else None
 
 
 class _Decorator(Protocol):

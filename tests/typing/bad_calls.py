@@ -40,6 +40,8 @@ async def arguments() -> None:
     await add.options(delay=5).enqueue("1")  # E: arg-type
     add.options(delay=5).request()  # E: call-arg
     await add("1")  # E: arg-type
+    add.sync.enqueue("1")  # E: arg-type
+    shout.sync.enqueue("a", 2)  # E: call-arg
     shout("a", times=None)  # E: arg-type
 
 

@@ -15,6 +15,7 @@ from holdfast import (
     JobInfo,
     Provide,
     RetryPolicy,
+    SyncJobHandle,
     TaskDefaults,
     current_job,
 )
@@ -99,6 +100,18 @@ async def operate() -> None:
         await hf.dead.edit("01890a5d-ac96-774b-bcce-b302099a8057", 1, b=2)
         await hf.queues.set_weights("mail", weight=2, priorities={"bulk": 5})
         await hf.queues.set_watermarks("mail", high=10, low=1)
+
+
+def without_a_loop() -> None:
+    job = add.options(delay=5).sync.enqueue(1, b=2)
+    assert_type(job, SyncJobHandle[int])
+    assert_type(job.result(timeout=5), int)
+    assert_type(job.info(), JobInfo)
+    for info in job.events():
+        assert_type(info, JobInfo)
+    assert_type(shout.sync.enqueue("a", times=2).result(), str)
+    assert_type(hf.sync.enqueue_many([add.request(1)]), list[SyncJobHandle[Any]])
+    assert_type(hf.sync.run(lambda client: client.jobs.list(state="dead")), list[JobInfo])
 
 
 def kinds() -> None:

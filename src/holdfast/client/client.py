@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from pydantic_core import from_json
@@ -16,12 +16,15 @@ from holdfast.client.queues import Queues, Workers
 from holdfast.client.request import Request, build_job
 from holdfast.config import Config
 from holdfast.core.errors import InvalidArguments, InvalidOptions
-from holdfast.core.job import JobId
+from holdfast.core.job import JobId, NewJob
 from holdfast.core.task import Registry
 from holdfast.core.unset import given
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import Store
 from holdfast.telemetry.hub import Telemetry
+
+#: Hears of the jobs that a call has stored before the call returns; for tests.
+OnEnqueued = Callable[[Sequence[NewJob]], Awaitable[None]]
 
 MOST_AT_ONCE = 10_000
 
@@ -29,8 +32,18 @@ MOST_AT_ONCE = 10_000
 class Client:
     """Enqueues, and holds the nouns: jobs, queues, dead letters, workers."""
 
-    def __init__(self, store: Store, registry: Registry, config: Config, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        config: Config,
+        *,
+        clock: Clock,
+        telemetry: Telemetry,
+        on_enqueued: OnEnqueued | None = None,
+    ) -> None:
         self._config = config
+        self._on_enqueued = on_enqueued
         self._enqueuer = Enqueuer(store, config, clock=clock, telemetry=telemetry)
         self.endings = Endings(store, poll_s=config.poll_s)
         self.jobs = Jobs(store, registry, poll_s=config.poll_s)
@@ -49,7 +62,10 @@ class Client:
         """One job, committed when this returns."""
         job = build_job(request, self._config)
         wait_s = given(request.options.wait_s, self._config.wait_s)
-        return self._handle(await self._enqueuer.enqueue(job, wait_s=wait_s), request)
+        job_id = await self._enqueuer.enqueue(job, wait_s=wait_s)
+        if self._on_enqueued is not None and job_id == job.id:
+            await self._on_enqueued([job])
+        return self._handle(job_id, request)
 
     async def enqueue_many(self, requests: Sequence[Request]) -> list[JobHandle[Any]]:
         """All of them in one transaction, or none; handles in order. A bad item is named by its index."""
@@ -72,6 +88,8 @@ class Client:
                 raise type(error)(f"item {index}: {error}") from error
         waits = [given(request.options.wait_s, self._config.wait_s) for request in requests]
         ids = await self._enqueuer.enqueue_many(jobs, wait_s=min(waits, default=0.0))
+        if self._on_enqueued is not None:
+            await self._on_enqueued([job for job, job_id in zip(jobs, ids, strict=True) if job.id == job_id])
         return [self._handle(job_id, request) for job_id, request in zip(ids, requests, strict=True)]
 
     def _handle(self, job_id: JobId, request: Request) -> JobHandle[Any]:

@@ -20,12 +20,13 @@ R = TypeVar("R")
 class JobHandle(Generic[R]):
     """What `enqueue` returns. It holds nothing but the id; ask it while the app is open."""
 
-    __slots__ = ("_client", "_decode", "id")
+    __slots__ = ("_client", "decode", "id")
 
     def __init__(self, job_id: JobId, client: Client, decode: Callable[[bytes | None], R]) -> None:
         self.id = job_id
         self._client = client
-        self._decode = decode
+        self.decode = decode
+        """Reads a stored result, in the type that the task declares."""
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id}>"
@@ -46,7 +47,7 @@ class JobHandle(Generic[R]):
             raise JobFailed(self.id, error_type=ended.error_type or "", message=ended.error_message or "")
         if ended.state is State.CANCELLED:
             raise JobCancelled(self.id, reason=ended.reason)
-        return self._decode(ended.result)
+        return self.decode(ended.result)
 
     async def cancel(self, reason: str = "") -> CancelAnswer:
         """End the job if it waits, ask it to stop if it runs."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from holdfast.client.arguments import Signature
 from holdfast.client.request import Request
+from holdfast.client.sync import SyncCalls
 from holdfast.core.options import NO_OPTIONS, CallOptions, Seconds, call_options
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.unset import UNSET, Unset
@@ -16,6 +17,7 @@ from holdfast.core.unset import UNSET, Unset
 if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.client.handle import JobHandle
+    from holdfast.client.sync import Sync
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,6 +31,7 @@ class Task(Generic[P, R]):
         name: str,
         client: Callable[[], Client],
         *,
+        sync: Sync,
         signature: Signature | None,
         options: CallOptions = NO_OPTIONS,
     ) -> None:
@@ -36,6 +39,7 @@ class Task(Generic[P, R]):
         self.signature = signature
         """None: the task is known by name only, and its calls are not checked here."""
         self._client = client
+        self._sync = sync
         self._options = options
         if signature is not None:
             function = signature.task.function
@@ -61,6 +65,11 @@ class Task(Generic[P, R]):
         Raises InvalidArguments (nothing was stored), QueueFull, IdempotencyConflict.
         """
         return await self._client().enqueue(Request(self.name, args, kwargs, self._options, self.signature))
+
+    @property
+    def sync(self) -> SyncCalls[P, R]:
+        """For code without an event loop: `task.sync.enqueue(…)` waits for the commit, in this thread."""
+        return SyncCalls(self, self._sync)
 
     def options(
         self,
@@ -106,7 +115,7 @@ class Task(Generic[P, R]):
             connection=connection,
         )
         changed = replace(self._options, **fields)
-        return type(self)(self.name, self._client, signature=self.signature, options=changed)
+        return type(self)(self.name, self._client, sync=self._sync, signature=self.signature, options=changed)
 
 
 class AsyncTask(Task[P, R]):

@@ -186,6 +186,11 @@ class LoopThread:
                 raise
             self._loop, self._thread = loop, thread
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs in this thread, which cannot wait for itself."""
+        return threading.current_thread() is self._thread
+
     def submit(self, coro: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         """Run a coroutine over there."""
         # Under the lock: everything accepted is queued before the order to stop, and so is cancelled by it.

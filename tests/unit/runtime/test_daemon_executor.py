@@ -67,3 +67,27 @@ print("ended")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout == "ended\n"
+
+
+def test_two_calls_of_one_tick_that_wait_for_each_other_both_run() -> None:
+    """One idle thread was counted for both of them: the second waited for the first, and that for the second."""
+    for _ in range(20):
+        executor, meet = DaemonExecutor(2), threading.Barrier(2, timeout=5)
+        executor.submit(int).result(5)  # leaves a thread that is idle, or about to be
+        both = [executor.submit(meet.wait) for _ in range(2)]
+        assert {future.result(10) for future in both} == {0, 1}
+        executor.shutdown()
+
+
+def test_bursts_never_make_more_threads_than_allowed() -> None:
+    """Counting idle threads wrongly in either direction would show here: as too many of them, or as a call unheard."""
+    executor, most = DaemonExecutor(3), 3
+    used: set[int] = set()
+    for burst in range(300):
+        futures = [executor.submit(threading.get_ident) for _ in range(1 + burst % 7)]
+        used.update(future.result(5) for future in futures)
+    assert len(used) <= most
+    meet = threading.Barrier(most, timeout=5)
+    for future in [executor.submit(meet.wait) for _ in range(most)]:
+        future.result(10)
+    executor.shutdown()

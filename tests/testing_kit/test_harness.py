@@ -1,0 +1,110 @@
+"""`holdfast.testing` as a user's tests meet it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import ROOT
+from tests.docs.subprocesses import environment
+
+from holdfast import Holdfast, NotOpen, RetryPolicy, State
+from holdfast.testing import harness
+
+
+def shop() -> Holdfast:
+    hf = Holdfast("sqlite:///never-made.db")
+
+    @hf.task(name="mail", queue="mail")
+    async def mail(to: str, subject: str = "hi") -> str:
+        return to
+
+    @hf.task(name="again", retry=RetryPolicy(max_attempts=3))
+    async def again() -> None:
+        raise ConnectionError("no answer")
+
+    @hf.task(name="for_ever")
+    def for_ever() -> None:
+        hf.sync.enqueue("for_ever")
+
+    return hf
+
+
+def test_failures_say_what_was_enqueued() -> None:
+    hf = shop()
+    with harness(hf) as t:
+        with pytest.raises(AssertionError, match=r"mail\('Ada'\) was not enqueued\. Nothing was enqueued\."):
+            t.assert_enqueued("mail", "Ada")
+        hf.named("mail").options(delay=5).sync.enqueue("Bob")
+        with pytest.raises(
+            AssertionError,
+            match=r"What .* \(1\):\n  1\. mail\('Bob', subject='hi'\) queue='mail' delay=5",
+        ):
+            t.assert_enqueued("mail", "Ada")
+        with pytest.raises(AssertionError, match=r"delay=6\.0 was not enqueued"):
+            t.assert_enqueued("mail", "Bob", delay=6)
+        with pytest.raises(AssertionError, match="queue='post' was not enqueued"):
+            t.assert_enqueued("mail", queue="post")
+        with pytest.raises(AssertionError, match="mail was enqueued"):
+            t.assert_not_enqueued("mail")
+        with pytest.raises(AssertionError, match="1 times, not 2"):
+            t.assert_enqueued_count("mail", 2)
+        assert t.assert_enqueued(hf.named("mail"), to="Bob", delay=5).kwargs == {"subject": "hi"}
+
+
+def test_time_stands_still_until_it_is_moved() -> None:
+    hf = shop()
+    with harness(hf) as t:
+        job = hf.named("mail").options(delay=60).sync.enqueue("Ada")
+        assert t.run_due() == []
+        t.clock.advance(60)
+        [info] = t.run_due()
+        assert info.state is State.SUCCEEDED
+        assert job.result(timeout=10) == "Ada"
+
+
+def test_until_idle_goes_through_all_retries() -> None:
+    hf = shop()
+    with harness(hf) as t:
+        hf.sync.enqueue("again")
+        [info] = t.run_until_idle()
+        assert (info.state, info.attempt, info.reason) == (State.DEAD, 3, "exhausted")
+
+
+def test_a_test_that_never_becomes_idle_fails() -> None:
+    hf = shop()
+    with harness(hf, max_runs=5) as t:
+        hf.sync.enqueue("for_ever")
+        with pytest.raises(AssertionError, match=r"5 runs and still not idle.*for_ever \(6 times\)"):
+            t.run_due()
+
+
+def test_the_app_is_as_before_afterwards() -> None:
+    hf = shop()
+    with harness(hf) as t:
+        assert hf.config.url == ":memory:"
+        with pytest.raises(NotOpen), harness(hf):
+            pass
+    assert hf.config.url == "sqlite:///never-made.db"
+    with pytest.raises(NotOpen):
+        t.run_due()
+
+
+def test_the_kit_does_not_import_pytest() -> None:
+    code = "import sys, holdfast.testing; assert 'pytest' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment(), timeout=60)
+
+
+def test_the_shops_own_tests_pass_with_the_plugin(tmp_path: Path) -> None:
+    installed = any(each.name == "holdfast" for each in entry_points(group="pytest11"))
+    plugin = [] if installed else ["-p", "holdfast.testing.pytest_plugin"]
+    command = [sys.executable, "-m", "pytest", "-q", *plugin, "-c", str(ROOT / "examples/shop/pytest.ini")]
+    done = subprocess.run(
+        [*command, str(ROOT / "examples/shop"), "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'base'}"],
+        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5 passed" in done.stdout
