@@ -11,7 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr, compu
 from tests.integration.scene import PATIENCE_S, scene
 
 from holdfast import Holdfast, InvalidArguments
+from holdfast.client.arguments import Signature
 from holdfast.client.task import Task
+from holdfast.core.options import TaskOptions
+from holdfast.core.task import define
 
 ITERATORS: dict[str, Callable[[], Any]] = {
     "generator": lambda: (n for n in (1, 2)),
@@ -99,9 +102,9 @@ async def test_what_can_be_read_only_once_is_refused(what: str, kind: Any) -> No
     ways = _ways(hf, kind)
     async with hf:
         for task in ways.values():
-            with pytest.raises(InvalidArguments, match=r"argument 1 is an iterator .*; pass a list"):
+            with pytest.raises(InvalidArguments, match=r"argument 1 holds an iterator .*; pass a list"):
                 await task.enqueue(ITERATORS[what]())
-            with pytest.raises(InvalidArguments, match=r"argument 'value' is an iterator"):
+            with pytest.raises(InvalidArguments, match=r"argument 'value' holds an iterator"):
                 await hf.enqueue_many([task.request(value=ITERATORS[what]())])
         assert await hf.jobs.list() == []
 
@@ -181,3 +184,31 @@ async def test_a_parameter_with_an_alias_can_have_a_key() -> None:
         job = await call.enqueue(N=4)
         assert (await call.enqueue(N=4)).id == job.id
         assert await job.result(timeout=PATIENCE_S) == 8
+
+
+@dataclass
+class Account:
+    name: str
+    password: SecretStr
+
+
+def test_what_changes_on_its_way_is_found_at_any_depth() -> None:
+    """Only the arguments themselves were looked at: a generator in a list arrived as an empty list."""
+
+    def work(values: list[list[int]], login: Any = None) -> None: ...
+
+    signature = Signature(define(work, name="work", options=TaskOptions()))
+    with pytest.raises(InvalidArguments, match="argument 1 holds an iterator"):
+        signature.encode(([(n for n in (1, 2))],), {}, limit=1000)
+    with pytest.raises(InvalidArguments, match="argument 'login' holds a Pydantic secret"):
+        signature.encode(([],), {"login": {"of": [Account("ann", SecretStr("x"))]}}, limit=1000)
+
+
+def test_a_return_type_that_cannot_be_resolved_does_not_hinder_a_call() -> None:
+    """The whole signature was compiled for a call, with the sentence of an argument that was not at fault."""
+
+    def work(value: int) -> Nowhere: ...  # type: ignore[name-defined]  # noqa: F821
+
+    signature = Signature(define(work, name="work", options=TaskOptions()))
+    assert signature.encode((1,), {}, limit=1000) == b'{"args":[1],"kwargs":{}}'
+    assert signature.decode_result(b"7") == 7

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -107,6 +107,7 @@ class Signature:
 
         # A function written in C has no annotations to take the place of these.
         collect.__annotations__ = dict(getattr(self.task.function, "__annotations__", {}))
+        collect.__annotations__.pop("return", None)  # of no concern to the caller, and it may not be readable here
         if self.task.provided:
             collect.__signature__ = self._parameters  # type: ignore[attr-defined]  # read by `inspect`
             for name in self.task.provided:
@@ -222,31 +223,36 @@ def _look_over(task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> boo
         if type(value) in _SCALARS:
             continue
         is_plain = False
-        if isinstance(value, Iterator):
-            raise InvalidArguments(
-                f"{task}: argument {name!r} is an iterator ({type(value).__name__}), which can be read only once; "
-                "pass a list"
-            )
-        if _has_secret(value):
-            raise InvalidArguments(
-                f"{task}: argument {name!r} holds a Pydantic secret, which is written as asterisks and would not "
-                "arrive; pass a reference to where the secret is kept"
-            )
+        if trouble := _trouble(value):
+            raise InvalidArguments(f"{task}: argument {name!r} {trouble}")
     return is_plain
 
 
-def _has_secret(value: Any) -> bool:
+def _trouble(value: Any) -> str | None:
+    """What would become something else on its way, at any depth."""
+    if isinstance(value, Iterator):
+        return f"holds an iterator ({type(value).__name__}), which can be read only once; pass a list"
+    if hasattr(value, "get_secret_value"):
+        return (
+            "holds a Pydantic secret, which is written as asterisks and would not arrive; pass a reference to where "
+            "the secret is kept"
+        )
+    return next(filter(None, map(_trouble, _parts(value))), None)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What a value holds."""
     match value:
-        case str() | bytes():
-            return False
         case BaseModel():
-            return any(_has_secret(each) for _, each in value)
+            return [each for _, each in value]
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return [getattr(value, field.name, None) for field in dataclasses.fields(value)]
         case Mapping():
-            return any(_has_secret(each) for each in value.values())
+            return value.values()
         case list() | tuple() | set() | frozenset():
-            return any(_has_secret(each) for each in value)
+            return value
         case _:
-            return hasattr(value, "get_secret_value")
+            return ()
 
 
 def _ordered(value: Any) -> Any:

@@ -15,6 +15,7 @@ from holdfast.core.task import Registry, define
 from holdfast.stores.sqlite import SqliteStore
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.executor import Executor
+from holdfast.worker.providers import Providers
 from holdfast.worker.run import Interruption, Run
 
 
@@ -50,6 +51,7 @@ def test_a_run_that_was_interrupted_while_it_waited_for_a_thread_never_begins(tm
             Config(),
             threads=threads,  # type: ignore[arg-type]
             telemetry=Telemetry(),
+            providers=Providers(threads, {}),  # type: ignore[arg-type]
         )
         run.task = asyncio.current_task()
         settlement = await executor.execute(run)
