@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -39,10 +39,10 @@ class Signature:
             self._refuse_provided(args, kwargs)
         is_plain = _look_over(self.task.name, args, kwargs)
         try:
-            self._calls.validate_python(ArgsKwargs(tuple(args), dict(kwargs)))
+            self._check(ArgsKwargs(tuple(args), dict(kwargs)))
         except ValidationError as error:
             raise InvalidArguments(self._sentence(error)) from None
-        payload = encode_call(self.task.name, args, kwargs, limit=limit)
+        payload = _written(self.task.name, args, kwargs, limit)
         if not is_plain:
             # What is no plain JSON may be written in a way that cannot be read again: better told here than there.
             try:
@@ -65,7 +65,7 @@ class Signature:
         if self.task.provided:
             self._refuse_provided(args, kwargs)
         try:
-            call: Call = self._calls.validate_python(ArgsKwargs(args, kwargs))
+            call: Call = self._check(ArgsKwargs(args, kwargs))
         except ValidationError as error:
             by_name = self._decode_by_name(args, kwargs)
             if by_name is None:
@@ -98,6 +98,11 @@ class Signature:
             return self._results.validate_json(result)
         except ValidationError:
             return from_json(result)
+
+    @functools.cached_property
+    def _check(self) -> Callable[[ArgsKwargs], Any]:
+        # The validator itself: the adapter's own method would ask several questions more, at every call.
+        return self._calls.validator.validate_python
 
     @functools.cached_property
     def _calls(self) -> TypeAdapter[Any]:
@@ -182,6 +187,10 @@ class Signature:
 def encode_call(task: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, limit: int) -> bytes:
     """A call as JSON, unchecked against any signature (enqueue by name)."""
     _look_over(task, args, kwargs)
+    return _written(task, args, kwargs, limit)
+
+
+def _written(task: str, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> bytes:
     try:
         payload = to_json({"args": args, "kwargs": kwargs})
     except (PydanticSerializationError, ValueError, RecursionError):

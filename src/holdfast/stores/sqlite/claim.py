@@ -25,12 +25,11 @@ def claim_jobs(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
     """Take the head of each lane up to its quota; what may not run now is parked or ended on the way."""
     scanned: dict[Lane, int] = {}
     jobs: list[ClaimedJob] = []
-    lonely = False
     for lane, quota in _open_lanes(tx, worker, lanes):
         taken, scanned[lane] = _take(tx, worker, lane, SQL["pick"], quota)
         jobs += taken
-        lonely = lonely or tx.db.execute(SQL["lonely"], lane).fetchone() is not None
-    return Claim(jobs, scanned, lonely)
+    lonely = tx.db.execute(SQL["lonely_lanes"]).fetchall()
+    return Claim(jobs, scanned, lonely=any(Lane._make(row) in scanned for row in lonely))
 
 
 def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:

@@ -49,6 +49,8 @@ def _shut_queues(tx: Tx, jobs: Sequence[NewJob]) -> dict[str, Full]:
 def _judge(tx: Tx, jobs: Sequence[NewJob], shut: dict[str, Full]) -> dict[int, InsertResult]:
     """Who is refused, and why; writes nothing. The first of a batch to name a key has it."""
     refused: dict[int, InsertResult] = {}
+    if not shut and all(job.key is None for job in jobs):
+        return refused  # the ordinary batch
     taken: dict[tuple[str, str], tuple[bytes, bytes]] = {}
     for index, job in enumerate(jobs):
         if job.key is not None:

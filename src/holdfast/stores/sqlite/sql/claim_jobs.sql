@@ -6,8 +6,8 @@ SELECT 1 FROM worker WHERE id = ? AND lease_until > ?
 -- name: paused
 SELECT queue FROM queue_setting WHERE paused
 
--- name: lonely
-SELECT 1 FROM ready WHERE queue = ? AND priority = ? AND losses >= 2 LIMIT 1
+-- name: lonely_lanes
+SELECT DISTINCT queue, priority FROM ready WHERE losses >= 2
 
 -- name: pick
 -- The head of one lane, in the order of the primary key; jobs that must run alone are passed over.
