@@ -182,7 +182,7 @@ async def test_two_workers_on_one_file_share_the_work_and_run_each_job_once(tmp_
     apps = [Holdfast(url, poll_s=0.05) for _ in range(2)]
     runs: Counter[int] = Counter()
     workers: Counter[str] = Counter()
-    together = asyncio.Barrier(2)
+    both = asyncio.Event()
 
     for hf in apps:
 
@@ -190,8 +190,9 @@ async def test_two_workers_on_one_file_share_the_work_and_run_each_job_once(tmp_
         async def work(n: int) -> None:
             runs[n] += 1
             workers[current_job().worker] += 1
-            if workers[current_job().worker] == 1:
-                await together.wait()  # each worker has at least one
+            if len(workers) == 2:
+                both.set()
+            await both.wait()  # the first worker fills its slots and has to leave the rest to the other
 
     one, other = apps
     async with one, other, one.worker(concurrency=5), other.worker(concurrency=5):

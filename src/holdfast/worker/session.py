@@ -174,7 +174,7 @@ class Session:
             return
         try:
             await self._store.hand_back_worker(self.id, cause=Cause.HANDED_BACK, why=why)
-        except StoreError:
+        except (StoreError, NotOpen):
             return  # the lease runs out by itself
 
     async def _wind_up(self, why: Interruption) -> None:
