@@ -290,7 +290,8 @@ async def test_progress_of_a_run_that_lost_its_lease_is_refused() -> None:
                 raise
         return job.attempt
 
-    async with hf, hf.worker():
+    # With its only slot taken the worker claims nothing, and so does not hear of its loss before the task does.
+    async with hf, hf.worker(concurrency=1):
         job = await work.enqueue()
         assert await job.result(timeout=PATIENCE_S) == 1
         info = await until(job, State.SUCCEEDED)
