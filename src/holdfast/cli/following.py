@@ -72,6 +72,6 @@ def _bars() -> Iterator[Notice]:
             if info.id not in rows:
                 rows[info.id] = bars.add_task(text, total=None)
             done, total = (info.progress.done, info.progress.total) if info.progress else (0.0, None)
-            bars.update(rows[info.id], description=text, completed=done, total=total)  # type: ignore[arg-type]
+            bars.update(rows[info.id], description=text, completed=done, total=total)  # type: ignore[arg-type]  # rich takes None for "unknown"
 
         yield notice

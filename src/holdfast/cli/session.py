@@ -135,7 +135,7 @@ def command(
 
         own = list(signature.parameters.values())[1:]
         by_name = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
-        call.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        call.__signature__ = signature.replace(  # type: ignore[attr-defined]  # read by `inspect`
             parameters=[*by_name, *(each for each in _SHARED if each.name not in without)], return_annotation=None
         )
         group.command(name)(call)

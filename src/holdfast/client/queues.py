@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from holdfast.client.jobs import check_reason
 from holdfast.core.backpressure import Watermarks
@@ -63,9 +64,9 @@ class Queues:
             total += count
         return total
 
-    async def _change(self, queue: str, **changes: object) -> None:
+    async def _change(self, queue: str, **changes: Any) -> None:
         check_name("queue", queue)
-        await self._store.set_queue(queue, QueueSettings(**changes), only=tuple(changes))  # type: ignore[arg-type]
+        await self._store.set_queue(queue, QueueSettings(**changes), only=tuple(changes))
 
 
 class Workers:

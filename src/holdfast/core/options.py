@@ -92,9 +92,10 @@ def call_options(
     if not isinstance(run_at, Unset):
         fields["run_at"] = None if run_at is None else _moment("run_at", run_at)
     if not isinstance(expires, Unset):
-        is_moment = isinstance(expires, datetime)
         fields["expires_at"] = _moment("expires", expires) if isinstance(expires, datetime) else None
-        fields["expires_in_s"] = None if is_moment or expires is None else seconds("expires", expires)  # type: ignore[arg-type]
+        fields["expires_in_s"] = (
+            None if isinstance(expires, datetime) or expires is None else seconds("expires", expires)
+        )
     if not isinstance(priority, Unset):
         fields["priority"] = parse_priority(priority)
     if not isinstance(queue, Unset):

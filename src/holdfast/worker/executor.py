@@ -202,20 +202,21 @@ class Executor:
 
     def _interrupted(self, run: Run, plan: Plan, error: BaseException | None) -> Outcome:
         """What an error means, given what was asked of the run."""
-        cancelled = error is None or isinstance(error, asyncio.CancelledError)
+        error = error if error is not None else asyncio.CancelledError()
+        cancelled = isinstance(error, asyncio.CancelledError)
         if run.user_code is not None and cancelled and run.interruption is not None and run.task is not None:
             run.task.uncancel()
         match run.interruption:
             case None:
-                return Failed(error if error is not None else asyncio.CancelledError())
+                return Failed(error)
             case Interruption.TIMEOUT:
                 return TimedOut(plan.hard_s or 0.0)
             case Interruption.CANCEL:
-                return CancelHonoured(run.cancel_reason) if cancelled else Failed(error)  # type: ignore[arg-type]
+                return CancelHonoured(run.cancel_reason) if cancelled else Failed(error)
             case Interruption.NO_THREAD:
                 return Interrupted("no thread came free for it in time")
             case Interruption.DRAIN | Interruption.LEASE_LOST:
-                return Interrupted("the worker stopped") if cancelled else Failed(error)  # type: ignore[arg-type]
+                return Interrupted("the worker stopped") if cancelled else Failed(error)
             case _:
                 assert_never(run.interruption)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import NamedTuple, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from holdfast.core.cause import Cause
 from holdfast.core.job import ErrorInfo, JobId, WorkerId
@@ -46,7 +46,7 @@ class Lease(NamedTuple):
     started_at: float
     cancel_reason: str | None
 
-    def ending(self, state: State, **details: object) -> Ending:
+    def ending(self, state: State, **details: Any) -> Ending:
         return Ending(
             self.job_id,
             state,
@@ -54,7 +54,7 @@ class Lease(NamedTuple):
             self.token,
             self.worker,
             self.started_at,
-            **details,  # type: ignore[arg-type]
+            **details,
         )
 
 
