@@ -7,4 +7,4 @@ import pytest
 # Here, and not beside the contract tests: it has to come before anything imports them.
 pytest.register_assert_rewrite("holdfast.testing.contracts")
 
-pytest_plugins = ["tests.postgres.fixtures"]
+pytest_plugins = ["tests.postgres.fixtures", "tests.postgres.emptied"]

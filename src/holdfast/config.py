@@ -28,6 +28,10 @@ _TEST_PREFIX = "HOLDFAST_TEST_"
 _SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$")
 
 
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,39}")
+_WORDS = {"1": True, "yes": True, "true": True, "on": True, "0": False, "no": False, "false": False, "off": False}
+
+
 class Setting(NamedTuple):
     """One row of the table of settings, from which docs and `doctor` are made."""
 
@@ -46,6 +50,8 @@ class Setting(NamedTuple):
     def requirement(self) -> str:
         """What a right value is, in words that fit after “is not”."""
         match self.default:
+            case bool():
+                return "yes or no (in a file: true or false)"
             case int():
                 return f"a whole number from {self.low:,} to {self.high:,}"
             case float():
@@ -62,7 +68,8 @@ class _Value(NamedTuple):
 
 
 def _setting(default: Any, doc: str, *, low: float | None = None, high: float | None = None) -> Any:
-    shown = f"{default:,}" if isinstance(default, int) else f"{default:,g}" if isinstance(default, float) else ""
+    shown = f"{default:,}" if type(default) is int else f"{default:,g}" if isinstance(default, float) else ""
+    shown = "yes" if default is True else "no" if default is False else shown
     shown = shown or (f"`{default}`" if default else "none")
     return field(default=default, metadata={"doc": f"{doc} Defaults to {shown}.", "low": low, "high": high})
 
@@ -71,7 +78,14 @@ def _setting(default: Any, doc: str, *, low: float | None = None, high: float | 
 class Config:
     """Every setting of one app; `Config.load()` reads file and environment, `Config()` reads nothing."""
 
-    url: str = _setting("sqlite:///holdfast.db", "Where jobs are stored: `sqlite:///file.db` or `:memory:`.")
+    url: str = _setting(
+        "sqlite:///holdfast.db",
+        "Where jobs are stored: `postgresql://user@host/database`, `sqlite:///file.db` or `:memory:`.",
+    )
+    schema: str = _setting("holdfast", "The schema of a PostgreSQL database in which the tables are.")
+    pooled: bool = _setting(
+        False, "Whether the way to PostgreSQL leads through a PgBouncer in transaction mode: then workers poll."
+    )
     queues: tuple[str, ...] = _setting((), "The queues a worker serves; without any, every queue it knows.")
     concurrency: int = _setting(100, "Jobs that one worker process runs at once.", low=1, high=10_000)
     threads: int = _setting(32, "Threads of one worker process for `def` tasks.", low=1, high=1_000)
@@ -195,6 +209,21 @@ def mask(url: str) -> str:
     return re.sub(r"(?i)(password|passwd|pwd|secret|token)=('[^']*'|[^&\s]+)", r"\1=***", url)
 
 
+def is_postgres(url: str) -> bool:
+    """Whether a URL names a PostgreSQL store."""
+    return url.lower().startswith(("postgresql://", "postgres://"))
+
+
+def check_schema(name: str) -> str:
+    """The name, if it is one for a schema that needs no quotes and leaves room for what is made from it."""
+    if not _SCHEMA.fullmatch(name) or name.startswith("pg_"):
+        raise ConfigError(
+            f"{name!r} is not a name for a schema: write up to 40 lower-case letters, digits and underscores, not "
+            "beginning with a digit or with 'pg_'"
+        )
+    return name
+
+
 def sqlite_path(url: str) -> str:
     """The file that a `sqlite:` URL names, or `:memory:`."""
     if url == ":memory:":
@@ -205,8 +234,8 @@ def sqlite_path(url: str) -> str:
         raise ConfigError(f"{shown!r} is not a URL: for a file of that name write 'sqlite:///{shown}'")
     if scheme.lower() != "sqlite":
         raise ConfigError(
-            f"{shown!r} has the scheme {scheme!r}, and this version stores jobs in SQLite only: "
-            "write 'sqlite:///file.db'"
+            f"{shown!r} has the scheme {scheme!r}, and jobs are stored in PostgreSQL or SQLite: "
+            "write 'postgresql://user@host/database' or 'sqlite:///file.db'"
         )
     if not rest.startswith("///"):
         raise ConfigError(
@@ -230,6 +259,10 @@ def _checked(setting: Setting, value: Any) -> Any:
     """The value in its field's type; refused where it is not one."""
     wrong = ConfigError(f"{mask(repr(value))} is not {setting.requirement}")
     match setting.default:
+        case bool():
+            if not isinstance(value, bool):
+                raise wrong
+            return value
         case int() | float():
             kinds = int if isinstance(setting.default, int) else (int, float)
             if not isinstance(value, kinds) or isinstance(value, bool):
@@ -249,8 +282,10 @@ def _checked(setting: Setting, value: Any) -> Any:
         case _:
             if not isinstance(value, str):
                 raise wrong
-            if setting.name == "url":
+            if setting.name == "url" and not is_postgres(value):
                 sqlite_path(value)
+            if setting.name == "schema":
+                check_schema(value)
             return value
 
 
@@ -291,6 +326,8 @@ def _from_environment(environ: Mapping[str, str], known: Mapping[str, Setting]) 
 
 def _parsed(setting: Setting, text: str) -> Any:
     """The number that a variable's text spells; other text as it is, for the check to refuse."""
+    if isinstance(setting.default, bool):
+        return _WORDS.get(text.lower(), text)
     if not isinstance(setting.default, (int, float)):
         return text
     try:

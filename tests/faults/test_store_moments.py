@@ -20,7 +20,7 @@ from tests.faults.struck import Stage
 
 from holdfast.core.errors import StoreDataError, StoreUnavailable
 from holdfast.runtime.failpoints import armed
-from holdfast.stores.sqlite.writer import VERBS
+from holdfast.stores.moments import VERBS
 
 MOMENTS = ("begin", "inside", "committed")
 #: Cells beside `fail` and `kill9` of store verbs, with the test that has them.

@@ -224,11 +224,20 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (
         {"zzz": 3},
         (
-            "there is no setting zzz (in an argument): there are url, queues, concurrency, "
+            "there is no setting zzz (in an argument): there are url, schema, pooled, queues, concurrency, "
             "threads, lease_s, grace_s, "
             "poll_s, wait_s, high_watermark, low_watermark, payload_limit, result_limit, key_window_s, "
             "keep_succeeded_s, keep_cancelled_s, unknown_after_s, app, failpoints"
         ),
+    ),
+    (
+        {"schema": "My Jobs"},
+        "setting schema (argument schema): 'My Jobs' is not a name for a schema: write up to 40 "
+        "lower-case letters, digits and underscores, not beginning with a digit or with 'pg_'",
+    ),
+    (
+        {"environ": {"HOLDFAST_POOLED": "maybe"}},
+        "setting pooled (variable HOLDFAST_POOLED): 'maybe' is not yes or no (in a file: true or false)",
     ),
     # files
     (
@@ -249,11 +258,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     # the store's URL
     (
-        {"environ": {"HOLDFAST_URL": "postgresql://me:hunter2@db/shop"}},
+        {"environ": {"HOLDFAST_URL": "mysql://me:hunter2@db/shop"}},
         (
-            "setting url (variable HOLDFAST_URL): 'postgresql://me:***@db/shop' has the "
-            "scheme 'postgresql', and "
-            "this version stores jobs in SQLite only: write 'sqlite:///file.db'"
+            "setting url (variable HOLDFAST_URL): 'mysql://me:***@db/shop' has the "
+            "scheme 'mysql', and "
+            "jobs are stored in PostgreSQL or SQLite: write 'postgresql://user@host/database' or 'sqlite:///file.db'"
         ),
     ),
     (
@@ -346,11 +355,11 @@ def test_sqlite_urls_name_a_file(url: str, path: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "postgresql://me:hunter2@db/shop",
-        "postgresql://me:hun/ter2@x@db/shop",
+        "mysql://me:hunter2@db/shop",
+        "mysql://me:hun/ter2@x@db/shop",
         "redis://:hunter2@db",
         "me:hunter2@db/shop",
-        "postgresql://db/shop?user=me&password=hunter2&x=1",
+        "mysql://db/shop?user=me&password=hunter2&x=1",
         "host=db password='hunter2 hunter2' dbname=shop",
         "sqlite:///x?token=hunter2",
     ],
@@ -368,7 +377,7 @@ def test_a_config_is_shown_without_passwords() -> None:
     config = Config(url="sqlite:///secret=hunter2")
     assert config.masked()["url"] == "sqlite:///secret=***"
     assert "hunter2" not in repr(config)
-    assert repr(config).startswith("Config(url='sqlite:///secret=***', queues=(), concurrency=100, ")
+    assert repr(config).startswith("Config(url='sqlite:///secret=***', schema='holdfast', pooled=False, queues=(), ")
 
 
 @given(st.text(), st.text(alphabet="abcdef", min_size=8), st.text())

@@ -16,7 +16,7 @@ from holdfast.app import Holdfast
 from holdfast.cli.exits import Refused, refusal
 from holdfast.cli.output import counted
 from holdfast.cli.session import Session
-from holdfast.config import Config, sqlite_path
+from holdfast.config import Config, is_postgres, sqlite_path
 from holdfast.core.errors import ConfigError, HoldfastError
 from holdfast.core.queue import QueueInfo
 from holdfast.stores.base import StoreStatus
@@ -50,13 +50,14 @@ async def examine(session: Session) -> list[Finding]:
     except HoldfastError as error:
         return [*findings, _failure("store", error)]
     findings += _schema(status)
-    path = sqlite_path(hf.config.url)
-    if path == ":memory:":
-        return [
-            *findings,
-            Finding("warn", "store", "':memory:' ends with its process", "name a file, for more than tests"),
-        ]
-    findings += _place(path)
+    if not is_postgres(hf.config.url):
+        path = sqlite_path(hf.config.url)
+        if path == ":memory:":
+            return [
+                *findings,
+                Finding("warn", "store", "':memory:' ends with its process", "name a file, for more than tests"),
+            ]
+        findings += _place(path)
     if status.exists and not status.pending:
         try:
             async with hf:

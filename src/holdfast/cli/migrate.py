@@ -30,11 +30,11 @@ async def migrate(
     holdfast migrate --url sqlite:////var/lib/shop/jobs.db
     holdfast migrate --check
     """
-    before = await session.load().store_status()
+    hf = session.load_for_store(create=True)
+    before = await hf.store_status()
     pending = list(before.pending)
-    if not check:
-        async with session.opened(create=True):
-            pass
+    if not check and pending:
+        await hf.migrate()
     fields = {
         "place": before.place,
         "schema": before.schema if check else before.newest,

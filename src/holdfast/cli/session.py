@@ -17,7 +17,7 @@ from holdfast.app import Holdfast
 from holdfast.cli.app_loading import load_app
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.output import Output, close_quietly
-from holdfast.config import Config, sqlite_path
+from holdfast.config import Config, is_postgres, sqlite_path
 
 P = ParamSpec("P")
 R = TypeVar("R", bound="Exit | Coroutine[Any, Any, Exit | None] | None")
@@ -47,21 +47,28 @@ class Session:
         name = self.named_app()
         return Holdfast(self.url) if name is None else load_app(name)
 
+    def load_for_store(self, *, create: bool) -> Holdfast:
+        """The app, once it is sure that its store can be meant; `create`: it need not be there yet."""
+        hf = self.load()
+        _check_store(hf.config, create=create)
+        return hf
+
     @contextlib.asynccontextmanager
     async def opened(self, *, create: bool = False, live: bool = False) -> AsyncIterator[Holdfast]:
         """The open app. Only what stores something makes a new file (`create`): a typo must not look empty.
 
         `live`: somebody watches, so look more often than a program would.
         """
-        hf = self.load()
+        hf = self.load_for_store(create=create)
         if live:
             hf.config = hf.config.with_arguments(poll_s=min(_LIVE_S, hf.config.poll_s))
-        _check_store(hf.config, create=create)
         async with hf:
             yield hf
 
 
 def _check_store(config: Config, *, create: bool) -> None:
+    if is_postgres(config.url):
+        return  # it says by itself what is missing
     path = sqlite_path(config.url)
     if path == ":memory:":
         raise Refused(

@@ -78,6 +78,11 @@ def failpoint(name: str) -> None:
         _strike(name)
 
 
+def is_armed(name: str) -> bool:
+    """Whether something waits at this moment: for code that passes it only when it does."""
+    return name in _armed
+
+
 async def afailpoint(name: str) -> None:
     """Pass this moment, in a coroutine: "hang" holds this coroutine alone, not its loop."""
     if _armed:

@@ -187,6 +187,10 @@ class LoopThread:
             self._loop, self._thread = loop, thread
 
     @property
+    def started(self) -> bool:
+        return self._thread is not None
+
+    @property
     def is_current(self) -> bool:
         """Whether the caller runs in this thread, which cannot wait for itself."""
         return threading.current_thread() is self._thread

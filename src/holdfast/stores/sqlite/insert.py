@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from holdfast.core.backpressure import gate
-from holdfast.core.job import NewJob
+from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
-from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, InsertResult, Withheld
+from holdfast.stores.base import Conflict, Full, Hint, Inserted, InsertResult, Withheld
+from holdfast.stores.judging import Holder, judge
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 
@@ -47,33 +48,15 @@ def _shut_queues(tx: Tx, jobs: Sequence[NewJob]) -> dict[str, Full]:
 
 
 def _judge(tx: Tx, jobs: Sequence[NewJob], shut: dict[str, Full]) -> dict[int, InsertResult]:
-    """Who is refused, and why; writes nothing. The first of a batch to name a key has it."""
-    refused: dict[int, InsertResult] = {}
-    if not shut and all(job.key is None for job in jobs):
-        return refused  # the ordinary batch
-    taken: dict[tuple[str, str], tuple[bytes, bytes]] = {}
-    for index, job in enumerate(jobs):
-        if job.key is not None:
-            scope = (job.tenant, job.key.key)
-            holder = taken.get(scope) or tx.db.execute(SQL["holder"], (*scope, tx.now)).fetchone()
-            if holder is not None:
-                holder_id, fingerprint = holder
-                if holder_id == job.id.bytes or _exists(tx, job):
-                    continue  # a repeated call must hear of its job, whoever has the key by now
-                if fingerprint != job.key.fingerprint:
-                    refused[index] = Conflict(UUID(bytes=holder_id))
-                else:
-                    refused[index] = Existing(UUID(bytes=holder_id))
-                continue
-        if job.queue in shut and not _exists(tx, job):  # likewise, however full the queue is by now
-            refused[index] = shut[job.queue]
-        elif job.key is not None:
-            taken[scope] = (job.id.bytes, job.key.fingerprint)
-    return refused
+    def holder_of(tenant: str, key: str) -> Holder | None:
+        row = tx.db.execute(SQL["holder"], (tenant, key, tx.now)).fetchone()
+        return None if row is None else Holder(UUID(bytes=row[0]), row[1])
+
+    return judge(jobs, shut=shut, holder_of=holder_of, exists=lambda job_id: _exists(tx, job_id))
 
 
-def _exists(tx: Tx, job: NewJob) -> bool:
-    return tx.db.execute(SQL["exists"], (job.id.bytes,)).fetchone() is not None
+def _exists(tx: Tx, job_id: JobId) -> bool:
+    return tx.db.execute(SQL["exists"], (job_id.bytes,)).fetchone() is not None
 
 
 def _insert_bodies(tx: Tx, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
@@ -88,7 +71,7 @@ def _insert_bodies(tx: Tx, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
         tx.db.execute("ROLLBACK TO bodies")
         fresh = []
         for job, row in zip(jobs, rows, strict=True):
-            if not _exists(tx, job):
+            if not _exists(tx, job.id):
                 tx.db.execute(SQL["body"], row)
                 fresh.append(job)
         jobs = fresh

@@ -12,6 +12,7 @@ from uuid import UUID
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
 from holdfast.core.state import State
 from holdfast.stores.base import Ended, JobFilter
+from holdfast.stores.job_reports import call_of, error_of
 from holdfast.stores.sqlite.statements import load
 
 SQL = load("inspect")
@@ -77,7 +78,7 @@ def _info(db: sqlite3.Connection, job_id: bytes) -> JobInfo | None:
      attempt, due_at, started_at, ended_at, worker, result, reason, error_type, error_message, cancel_requested,
      done, total, stage, at) = row  # fmt: skip
     attempts = tuple(_attempt(each) for each in db.execute(SQL["attempts"], (job_id,)))
-    args, kwargs = _call(payload)
+    args, kwargs = call_of(payload)
     return JobInfo(
         id=UUID(bytes=id_),
         task=task,
@@ -96,7 +97,7 @@ def _info(db: sqlite3.Connection, job_id: bytes) -> JobInfo | None:
         progress=None if at is None else Progress(done, total, _time(at)),
         stage=stage,
         result=None if result is None else json.loads(result),
-        error=_error(error_type, error_message, attempts),
+        error=error_of(error_type, error_message, attempts),
         attempts=attempts,
         tags=tuple(json.loads(tags)) if tags else (),
         metadata=None if metadata is None else json.loads(metadata),
@@ -105,25 +106,6 @@ def _info(db: sqlite3.Connection, job_id: bytes) -> JobInfo | None:
         args=args,
         kwargs=kwargs,
     )
-
-
-def _call(payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any] | None]:
-    """The arguments; none where the payload, which may come from outside, is no call."""
-    try:
-        call = json.loads(payload)
-        return tuple(call["args"]), dict(call["kwargs"])
-    except (ValueError, TypeError, KeyError):
-        return (), None
-
-
-def _error(error_type: str | None, message: str | None, attempts: tuple[AttemptInfo, ...]) -> ErrorInfo | None:
-    """The error that ended a dead job, else that of its latest run; with the traceback where there was one."""
-    latest = next((each.error for each in reversed(attempts) if each.error and each.error.type), None)
-    if error_type is None:
-        return latest
-    if latest is not None and (latest.type, latest.message) == (error_type, message):
-        return latest
-    return ErrorInfo(error_type, message or "")
 
 
 def _attempt(row: tuple[Any, ...]) -> AttemptInfo:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import math
 import sqlite3
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
-from holdfast.core.backpressure import Watermarks
-from holdfast.core.errors import InvalidOptions
 from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
+from holdfast.stores.queue_rows import from_row, to_row
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 
@@ -28,28 +24,13 @@ def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[s
     if only is not None:
         current = queue_settings(tx.db).get(queue, QueueSettings())
         settings = replace(current, **{name: getattr(settings, name) for name in only})
-    marks = settings.watermarks
-    high, low = (marks.high, marks.low) if marks else (None, None)
-    weights = None if settings.weights is None else json.dumps(dict(settings.weights))
-    tx.db.execute(SQL["set"], (queue, settings.paused, high, low, settings.weight, weights))
+    tx.db.execute(SQL["set"], (queue, *to_row(settings)))
     tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED
 
 
 def queue_settings(db: sqlite3.Connection) -> dict[str, QueueSettings]:
     """Every queue that has settings or has ever had a job."""
-    return {row[0]: _settings(row[1:]) for row in db.execute(SQL["settings"])}
-
-
-def _settings(row: tuple[Any, ...]) -> QueueSettings:
-    """Settings as stored; what somebody wrote there by hand and makes no sense counts as not set."""
-    paused, high, low, weight, weights = row
-    marks = by_priority = None
-    with contextlib.suppress(InvalidOptions, TypeError):
-        marks = None if high is None else Watermarks(high, low)
-    with contextlib.suppress(ValueError, TypeError):
-        by_priority = None if weights is None else dict(json.loads(weights))
-    valid = isinstance(weight, int | float) and 0 <= weight < math.inf
-    return QueueSettings(paused=bool(paused), watermarks=marks, weight=weight if valid else 1.0, weights=by_priority)
+    return {row[0]: from_row(*row[1:]) for row in db.execute(SQL["settings"])}
 
 
 def list_queues(db: sqlite3.Connection, *, now: float) -> list[QueueInfo]:

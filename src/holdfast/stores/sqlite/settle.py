@@ -21,6 +21,7 @@ from holdfast.core.settlement import (
 )
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
+from holdfast.stores.settling import causes
 from holdfast.stores.sqlite.end import Ending, end_jobs, free_slots, let_go
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
@@ -102,28 +103,7 @@ def _on_record(tx: Tx, settlement: Settlement) -> bool:
     if isinstance(settlement, Succeed):
         return bool(tx.db.execute(SQL["succeeded_before"], run).fetchone()[0])
     row = tx.db.execute(SQL["cause_on_record"], run).fetchone()
-    return row is not None and row[0] in _causes(settlement)
-
-
-def _causes(settlement: Settlement) -> tuple[Cause, ...]:
-    """The causes under which a settlement is recorded."""
-    match settlement:
-        case Succeed():
-            return ()
-        case Retry():
-            return (Cause.RETRY,)
-        case Snooze():
-            return (Cause.SNOOZE,)
-        case HandBack(cause=cause):
-            return (cause,)
-        case Park():
-            return (Cause.HANDED_BACK,)
-        case Bury():
-            return (Cause.DEAD, Cause.REPLAY)
-        case Cancel():
-            return (Cause.CANCELLED,)
-        case _:
-            assert_never(settlement)
+    return row is not None and row[0] in causes(settlement)
 
 
 def _apply(tx: Tx, lease: Lease, settlement: Settlement) -> None:

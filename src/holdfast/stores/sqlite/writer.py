@@ -22,8 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.errors import HoldfastError, NotOpen, StoreUnavailable
 from holdfast.runtime.clock import Clock
-from holdfast.runtime.failpoints import FailpointHit, declare, failpoint
+from holdfast.runtime.failpoints import FailpointHit, failpoint
 from holdfast.stores.base import Hint
+from holdfast.stores.moments import answer_lost, struck
 from holdfast.stores.sqlite.errors import translate
 from holdfast.stores.sqlite.opening import check_process, note_closed, note_open, open_writer
 from holdfast.stores.sqlite.transaction import Tx
@@ -32,32 +33,6 @@ T = TypeVar("T")
 
 _GROUP_LIMIT = 64
 _WATCH_MIN_S, _WATCH_MAX_S = 0.002, 0.025
-
-VERBS = (
-    "insert_jobs",
-    "claim_jobs",
-    "settle_jobs",
-    "register_worker",
-    "renew_worker",
-    "record_progress",
-    "hand_back_worker",
-    "unpark_jobs",
-    "cancel_jobs",
-    "promote_jobs",
-    "expire_jobs",
-    "reap_workers",
-    "prune_jobs",
-    "sweep",
-    "replay_jobs",
-    "edit_dead",
-    "purge_dead",
-    "set_queue",
-    "purge_queue",
-)
-for _verb in VERBS:
-    declare(f"{_verb}.begin", f"{_verb}: asked for, nothing has happened")
-    declare(f"{_verb}.inside", f"{_verb}: executed, not committed")
-    declare(f"{_verb}.committed", f"{_verb}: committed, the answer is not out")
 
 
 class _Request(NamedTuple):
@@ -205,8 +180,8 @@ class Writer:
             if request.future.cancelled() or self._too_late(request):
                 answers.append((request, None, StoreUnavailable(f"{request.verb}: dropped at its deadline")))
                 continue
-            if struck := _strike(f"{request.verb}.begin"):
-                answers.append((request, None, struck))
+            if hit := _strike(f"{request.verb}.begin"):
+                answers.append((request, None, hit))
             else:
                 live.append(request)
         hints = Hint.NOTHING
@@ -266,7 +241,7 @@ class Writer:
                 case sqlite3.Error() | UnicodeEncodeError() | OverflowError():
                     return None, translate(error, self._path), Hint.NOTHING
                 case FailpointHit():
-                    return None, _struck(error), Hint.NOTHING
+                    return None, struck(error), Hint.NOTHING
                 case _:
                     return None, error, Hint.NOTHING
         db.execute("RELEASE verb")
@@ -276,10 +251,8 @@ class Writer:
         return request.deadline is not None and self._clock.monotonic() > request.deadline
 
     def _lost_answer(self, request: _Request) -> BaseException | None:
-        struck = _strike(f"{request.verb}.committed")
-        if struck is None:
-            return None
-        return StoreUnavailable(f"the answer was lost: {struck}", unknown=True)
+        hit = _strike(f"{request.verb}.committed")
+        return None if hit is None else answer_lost(hit)
 
     def _deliver(self, answers: list[tuple[_Request, Any, BaseException | None]], hints: Hint) -> None:
         by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Request, Any, BaseException | None]]]
@@ -316,14 +289,10 @@ def _strike(moment: str) -> BaseException | None:
     try:
         failpoint(moment)
     except FailpointHit as hit:
-        return _struck(hit)
+        return struck(hit)
     except Exception as error:
         return error
     return None
-
-
-def _struck(hit: FailpointHit) -> StoreUnavailable:
-    return StoreUnavailable(f"struck by a failpoint: {hit}")
 
 
 _IDLE: Any = object()

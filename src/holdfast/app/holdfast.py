@@ -1,7 +1,4 @@
-"""The composition root: `Holdfast` joins settings, store, client and worker, and is all that users import.
-
-With `testing/`, the only code that names a concrete store.
-"""
+"""`Holdfast` joins settings, store, client and worker, and is all that users import."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
 
+from holdfast.app import backends
 from holdfast.client.arguments import Signature
 from holdfast.client.client import Client, OnEnqueued
 from holdfast.client.dead import DeadLetters
@@ -24,8 +22,7 @@ from holdfast.client.queues import Queues, Workers
 from holdfast.client.request import Request
 from holdfast.client.sync import Opened, Sync
 from holdfast.client.task import AsyncTask, SyncTask, Task
-from holdfast.config import Config, sqlite_path
-from holdfast.core.backpressure import Watermarks
+from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults, check_defaults, check_queue_defaults, resolve_options
 from holdfast.core.errors import NotOpen
 from holdfast.core.names import check_name
@@ -38,10 +35,8 @@ from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.daemon_executor import DaemonExecutor
 from holdfast.runtime.failpoints import arm_from_text
 from holdfast.runtime.signals import stop_signals
-from holdfast.runtime.threads import in_new_thread
 from holdfast.stores.base import Store, StoreStatus
 from holdfast.stores.health import StoreHealth
-from holdfast.stores.sqlite import SqliteStore, store_status
 from holdfast.telemetry.hub import Telemetry
 from holdfast.telemetry.logs import attach_logs
 from holdfast.upkeep.promoter import Promoter
@@ -60,8 +55,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Holdfast:
     """An app: its settings, its tasks and, between `async with hf:` and its end, its open store.
 
-    `url` names the store: `sqlite:///file.db`, or `:memory:` for tests. Defaults to HOLDFAST_URL, else
-    `sqlite:///holdfast.db` in the current directory. Every other setting of `Config` may be given by name.
+    `url` names the store: `postgresql://user@host/database`, `sqlite:///file.db`, or `:memory:` for tests. Defaults to
+    HOLDFAST_URL, else `sqlite:///holdfast.db` in the current directory. Every other setting of `Config` may be given by
+    name.
 
     `defaults` are options for all tasks of this app, `queue_defaults` for those of a queue. `lifespan` is an async
     generator (or context manager) function that gets the app: each worker runs it around its work.
@@ -237,11 +233,7 @@ class Holdfast:
 
     async def _connect(self) -> Opened:
         config = self.config
-        store = SqliteStore(
-            sqlite_path(config.url),
-            watermarks=Watermarks(config.high_watermark, config.low_watermark),
-            clock=self._clock,
-        )
+        store = backends.make_store(config, clock=self._clock)
         opening = asyncio.ensure_future(store.open())
         try:
             await asyncio.shield(opening)
@@ -271,7 +263,11 @@ class Holdfast:
 
     async def store_status(self) -> StoreStatus:
         """What is there of the store: its place, its schema, what opening it would apply. Changes nothing."""
-        return await in_new_thread(functools.partial(store_status, sqlite_path(self.config.url)))
+        return await backends.status_of(self.config)
+
+    async def migrate(self) -> None:
+        """Make the store's tables, or bring them up to date. A SQLite store does it whenever it is opened."""
+        await backends.migrate(self.config)
 
     # ------------------------------------------------------------ enqueue
 

@@ -1,0 +1,67 @@
+"""Which store a URL names, and what can be done with it before it is open."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import TYPE_CHECKING
+
+from holdfast.config import Config, is_postgres, sqlite_path
+from holdfast.core.backpressure import Watermarks
+from holdfast.core.errors import ConfigError
+from holdfast.runtime.clock import Clock
+from holdfast.runtime.threads import in_new_thread
+from holdfast.stores.base import Store, StoreStatus
+from holdfast.stores.sqlite import SqliteStore, store_status
+
+if TYPE_CHECKING:
+    from holdfast.stores.postgres import PostgresStore
+
+
+def make_store(config: Config, *, clock: Clock | None = None) -> Store:
+    """The store of these settings, not yet open."""
+    if is_postgres(config.url):
+        return _postgres(config, clock=clock)
+    return SqliteStore(sqlite_path(config.url), watermarks=_watermarks(config), clock=clock)
+
+
+async def status_of(config: Config) -> StoreStatus:
+    """What is there, told without changing it."""
+    if not is_postgres(config.url):
+        return await in_new_thread(functools.partial(store_status, sqlite_path(config.url)))
+    store = _postgres(config)
+    try:
+        return await store.status()
+    finally:
+        await store.close()
+
+
+async def migrate(config: Config) -> None:
+    """Bring the schema up to date. A SQLite store does it by itself whenever it is opened."""
+    if is_postgres(config.url):
+        postgres = _postgres(config)
+        try:
+            await postgres.migrate()
+        finally:
+            await postgres.close()
+    else:
+        store = make_store(config)
+        await store.open()
+        await store.close()
+
+
+def _postgres(config: Config, *, clock: Clock | None = None) -> PostgresStore:
+    try:  # only when it is used: a worker on SQLite stays small, and needs nothing installed
+        module = importlib.import_module("holdfast.stores.postgres")
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"a PostgreSQL store needs the package {error.name}: pip install 'holdfast[postgres]'"
+        ) from error
+    store: PostgresStore = module.PostgresStore(
+        config.url, schema=config.schema, pooled=config.pooled, watermarks=_watermarks(config), clock=clock
+    )
+    return store
+
+
+def _watermarks(config: Config) -> Watermarks:
+    return Watermarks(config.high_watermark, config.low_watermark)

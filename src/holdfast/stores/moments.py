@@ -1,0 +1,44 @@
+"""The verbs that write, and the three moments of each at which a test can strike; the same in every store."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.core.errors import StoreUnavailable
+from holdfast.runtime.failpoints import FailpointHit, declare
+
+VERBS: Final = (
+    "insert_jobs",
+    "claim_jobs",
+    "settle_jobs",
+    "register_worker",
+    "renew_worker",
+    "record_progress",
+    "hand_back_worker",
+    "unpark_jobs",
+    "cancel_jobs",
+    "promote_jobs",
+    "expire_jobs",
+    "reap_workers",
+    "prune_jobs",
+    "sweep",
+    "replay_jobs",
+    "edit_dead",
+    "purge_dead",
+    "set_queue",
+    "purge_queue",
+)
+for _verb in VERBS:
+    declare(f"{_verb}.begin", f"{_verb}: asked for, nothing has happened")
+    declare(f"{_verb}.inside", f"{_verb}: executed, not committed")
+    declare(f"{_verb}.committed", f"{_verb}: committed, the answer is not out")
+
+
+def struck(hit: FailpointHit) -> StoreUnavailable:
+    """What a caller hears when a test has struck before the commit."""
+    return StoreUnavailable(f"struck by a failpoint: {hit}")
+
+
+def answer_lost(hit: BaseException) -> StoreUnavailable:
+    """What a caller hears when a test has struck after the commit."""
+    return StoreUnavailable(f"the answer was lost: {hit}", unknown=True)

@@ -1,0 +1,154 @@
+"""Runs verbs on connections: one transaction each, failures translated, hints told after the commit.
+
+Duties:
+1. A verb is a transaction of its own, or a single statement that is one by itself.
+2. What was rolled back for certain (deadlock, serialization) is repeated here; everything else is the caller's.
+3. The three moments of every verb, for tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdfast.core.errors import HoldfastError, NotOpen
+from holdfast.runtime.failpoints import FailpointHit, afailpoint, is_armed
+from holdfast.stores.moments import answer_lost, struck
+from holdfast.stores.postgres.connections import Doorway, Line, Lines
+from holdfast.stores.postgres.errors import is_rolled_back, translate
+from holdfast.stores.postgres.insert import Refused
+from holdfast.stores.postgres.statements import statements
+from holdfast.stores.postgres.transaction import Tx
+
+if TYPE_CHECKING:
+    from asyncpg import Connection, Record
+
+T = TypeVar("T")
+
+_TRIES = 5
+_REPORTS, _VERBS = 2, 2
+
+
+class Engine:
+    """The connections of one open store, and the way in which verbs use them.
+
+    Claims, settlements and inserts have a connection each, and so has whatever may wait for a lock (`keyed`);
+    everything else shares a few. Which are opened depends on what the process does: a producer needs few of them.
+    """
+
+    def __init__(self, url: str, *, schema: str, pooled: bool, place: str, tell: Callable[[Tx], None]) -> None:
+        self.sql = statements(schema)
+        self.place = place
+        self._tell = tell
+        self._pid = os.getpid()
+        self._open = True
+        self.doorway = Doorway(url, pooled=pooled)
+        self.inserts = Line(self.doorway, "insert")
+        self.keyed = Line(self.doorway, "insert keyed")
+        self.claims = Line(self.doorway, "claim")
+        self.settlements = Line(self.doorway, "settle")
+        self.verbs = Lines(self.doorway, "verbs", count=_VERBS)
+        self.reports = Lines(self.doorway, "reports", count=_REPORTS)
+
+    async def close(self) -> None:
+        self._open = False
+        for line in (self.inserts, self.keyed, self.claims, self.settlements, self.verbs, self.reports):
+            await line.close()
+
+    async def transact(
+        self, verb: str, line: Line | Lines, operation: Callable[[Tx], Awaitable[T]]
+    ) -> tuple[T, list[str]]:
+        """Run a verb of several statements as one transaction; also the queues that it has drained."""
+        self.check_open()
+        await self._begin(verb)
+        for left in range(_TRIES - 1, -1, -1):
+            try:
+                async with line.connection() as connection, connection.transaction(isolation="read_committed"):
+                    tx = await self._tx(connection)
+                    result = await operation(tx)
+                    await tx.close_verb()
+                    await afailpoint(f"{verb}.inside")
+                break
+            except FailpointHit as hit:
+                raise struck(hit) from hit
+            except (HoldfastError, Refused):
+                raise
+            except Exception as error:
+                if left and is_rolled_back(error):
+                    continue
+                raise translate(error, self.place) from error
+        await self._committed(verb)
+        self._tell(tx)
+        return result, tx.drained
+
+    async def call(self, verb: str, line: Line | Lines, statement: str, *args: object) -> list[Record]:
+        """Run a verb that is one statement."""
+        self.check_open()
+        await self._begin(verb)
+        try:
+            async with line.connection() as connection:
+                if not is_armed(f"{verb}.inside"):
+                    rows = await connection.fetch(self.sql[statement], *args)
+                else:  # the moment between execution and commit exists only where we commit ourselves
+                    async with connection.transaction(isolation="read_committed"):
+                        rows = await connection.fetch(self.sql[statement], *args)
+                        await afailpoint(f"{verb}.inside")
+        except FailpointHit as hit:
+            raise struck(hit) from hit
+        except Exception as error:
+            raise translate(error, self.place) from error
+        await self._committed(verb)
+        return rows
+
+    async def query(self, statement: str, *args: object) -> list[Record]:
+        """One statement outside of the verbs."""
+        self.check_open()
+        with self.translated():
+            async with self.verbs.connection() as connection:
+                return await connection.fetch(self.sql[statement], *args)
+
+    async def snapshot(self, report: Callable[[Tx], Awaitable[T]]) -> T:
+        """Read on a connection for reports, which sees one state of the database from begin to end."""
+        self.check_open()
+        with self.translated():
+            async with (
+                self.reports.connection() as connection,
+                connection.transaction(isolation="repeatable_read", readonly=True),
+            ):
+                return await report(await self._tx(connection))
+
+    @contextlib.contextmanager
+    def translated(self) -> Iterator[None]:
+        """Errors of the driver become ours."""
+        try:
+            yield
+        except HoldfastError:
+            raise
+        except Exception as error:
+            raise translate(error, self.place) from error
+
+    def check_open(self) -> None:
+        if not self._open:
+            raise NotOpen(f"PostgreSQL store {self.place} is not open")
+        if os.getpid() != self._pid:
+            raise NotOpen(
+                f"the store was opened by process {self._pid}, and this is its fork {os.getpid()}: "
+                "close the app before you fork, and open it in the child"
+            )
+
+    async def _tx(self, connection: Connection[Any]) -> Tx:
+        return Tx(connection, self.sql, await connection.fetchval(self.sql["transaction.now"]))
+
+    async def _begin(self, verb: str) -> None:
+        try:
+            await afailpoint(f"{verb}.begin")
+        except FailpointHit as hit:
+            raise struck(hit) from hit
+
+    async def _committed(self, verb: str) -> None:
+        try:
+            await afailpoint(f"{verb}.committed")
+        except FailpointHit as hit:
+            raise answer_lost(hit) from hit

@@ -1,0 +1,52 @@
+"""Where each lane's next job is at the earliest, so that a claim does not search what others have taken.
+
+Rows that were deleted stay in an index for as long as any transaction that is older may look at them, and every claim
+from the head of a lane would have to pass all of them. So a claim begins behind the last job that it has taken. That
+may be behind a job that was handed back, or whose insertion was committed late: so the floors fall to the ground again
+and again, and a claim that came back short from above the ground looks once more from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.core.fairness import Lane
+from holdfast.runtime.clock import Clock
+
+GROUND = (0, 0)
+_LASTS_S = 1.0
+
+
+class Floors:
+    """What one process knows of its lanes; a guess, never a fact."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._floors: dict[Lane, tuple[int, int]] = {}
+        self._since_s = clock.monotonic()
+
+    def of(self, lane: Lane) -> tuple[int, int]:
+        """(tag, seq) from which on to look."""
+        return self._floors.get(lane, GROUND)
+
+    def settle_down(self) -> None:
+        """Called before each claim: no floor lasts for longer than a second."""
+        now_s = self._clock.monotonic()
+        if now_s - self._since_s >= _LASTS_S:
+            self.fall()
+
+    def fall(self) -> None:
+        """Look from the ground everywhere: jobs may have come back to old places."""
+        self._since_s = self._clock.monotonic()
+        self._floors.clear()
+
+    def is_raised(self, lane: Lane) -> bool:
+        return lane in self._floors
+
+    def raise_to(self, lane: Lane, tag: int, seq: int) -> None:
+        self._floors[lane] = max(self.of(lane), (tag, seq))
+
+    def drop(self, lanes: Iterable[Lane]) -> None:
+        """Look from the ground next time."""
+        for lane in lanes:
+            self._floors.pop(lane, None)

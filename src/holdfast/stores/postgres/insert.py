@@ -1,0 +1,160 @@
+"""enqueue: new jobs into `job` and one of `ready`, `timer`, `blocked`, with keys and watermarks (P1, P4, P8)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from holdfast.core.job import JobId, NewJob
+from holdfast.core.state import State
+from holdfast.stores.base import Conflict, Full, Hint, Inserted, InsertResult, Withheld
+from holdfast.stores.judging import Holder, judge
+from holdfast.stores.postgres.transaction import Place, Tx
+
+
+def is_ordinary(job: NewJob) -> bool:
+    """Ready at once, with nothing that hangs on it."""
+    unset = (job.key, job.delay_s, job.run_at, job.expires_in_s, job.expires_at, job.limit)
+    return unset == _NOTHING and not job.waits_for
+
+
+_NOTHING = (None,) * 6
+
+
+def ordinary_columns(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:
+    """The arguments of the function `insert_jobs`."""
+    return (
+        [job.id for job in jobs],
+        [job.task for job in jobs],
+        [job.queue for job in jobs],
+        [job.priority for job in jobs],
+        [job.payload for job in jobs],
+        [job.tenant for job in jobs],
+        [job.options for job in jobs],
+        [job.max_attempts for job in jobs],
+        [_tags(job) for job in jobs],
+        [job.metadata for job in jobs],
+        [job.headers for job in jobs],
+    )
+
+
+def _tags(job: NewJob) -> str | None:
+    return json.dumps(job.tags) if job.tags else None
+
+
+class Refused(Exception):
+    """Leaves the transaction of a batch that is to be inserted whole or not at all; carries the answers."""
+
+    def __init__(self, answers: list[InsertResult]) -> None:
+        self.answers = answers
+
+
+async def insert_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapping[str, Full]) -> list[InsertResult]:
+    """One answer per job, in order. `whole`: when one cannot be taken, none is, by way of `Refused`."""
+    await tx.value("insert_jobs.set_lock_timeout")
+    existing = {row[0] for row in await tx.fetch("insert_jobs.existing", [job.id for job in jobs])}
+    refused = await _settle_keys(tx, jobs, shut, existing)
+    if whole and any(isinstance(answer, Conflict | Full) for answer in refused.values()):
+        raise Refused([refused.get(index, Withheld()) for index in range(len(jobs))])
+    fresh = {job.id: job for index, job in enumerate(jobs) if index not in refused and job.id not in existing}
+    placed = await _insert(tx, list(fresh.values()))
+    answers: list[InsertResult] = []
+    for index, job in enumerate(jobs):
+        answers.append(refused.get(index) or Inserted(job.id, placed.pop(job.id, None)))
+    return answers
+
+
+async def _settle_keys(
+    tx: Tx, jobs: Sequence[NewJob], shut: Mapping[str, Full], existing: set[JobId]
+) -> dict[int, InsertResult]:
+    """Who is refused; whoever is not has its key by now. Repeated when somebody else was quicker with one."""
+    ours: set[tuple[str, str]] = set()
+    while True:
+        scopes = sorted({(job.tenant, job.key.key) for job in jobs if job.key is not None})
+        holders = {
+            (tenant, key): Holder(job_id, fingerprint)
+            for tenant, key, job_id, fingerprint in await tx.many("insert_jobs.holders", scopes, tx.now)
+        }
+        refused = judge(
+            jobs,
+            shut=shut,
+            holder_of=lambda tenant, key, found=holders: found.get((tenant, key)),  # type: ignore[misc]
+            exists=existing.__contains__,
+        )
+        wanted: dict[tuple[str, str], NewJob] = {}
+        for index, job in enumerate(jobs):
+            if job.key is not None and index not in refused and job.id not in existing:
+                wanted.setdefault((job.tenant, job.key.key), job)
+        rows = [
+            (tenant, key, job.key.fingerprint, job.id, job.key.window_s)
+            for (tenant, key), job in sorted(wanted.items())
+            if (tenant, key) not in ours and job.key is not None
+        ]
+        ours |= {(tenant, key) for tenant, key in await tx.many("insert_jobs.take_keys", rows, tx.now)}
+        if ours >= wanted.keys():
+            return refused
+
+
+async def _insert(tx: Tx, jobs: Sequence[NewJob]) -> dict[JobId, State]:
+    """Bodies and places of those whose id is new; where each was put."""
+    if not jobs:
+        return {}
+    bodies = {row[0]: row[1] for row in await _bodies(tx, jobs)}
+    fresh = [job for job in jobs if job.id in bodies]
+    await tx.many("insert_jobs.expiries", [(job.id, bodies[job.id]) for job in fresh if bodies[job.id] is not None])
+    awaited_ids = {awaited for job in fresh for awaited in job.waits_for if awaited != job.id}
+    here = awaited_ids & bodies.keys()  # jobs of this very batch, which have no place yet
+    live = here | await _awaited(tx, awaited_ids - here)
+    states: dict[JobId, State] = {}
+    ready: list[Place] = []
+    timers: list[tuple[JobId, datetime, bool]] = []
+    blocked: list[tuple[JobId, int, datetime | None, bool]] = []
+    members: list[tuple[JobId, JobId]] = []
+    for job in fresh:
+        attached = bodies[job.id] is not None or job.limit is not None or job.id in here
+        due_at = _due_at(tx, job)
+        awaited = [each for each in dict.fromkeys(job.waits_for) if each in live and each != job.id]
+        if awaited:
+            members += [(each, job.id) for each in awaited]
+            blocked.append((job.id, len(awaited), due_at, attached))
+            states[job.id] = State.BLOCKED
+        elif due_at is not None and due_at > tx.now:
+            timers.append((job.id, due_at, attached))
+            states[job.id] = State.SCHEDULED
+            tx.hints |= Hint.TIMER
+        else:
+            ready.append(Place(job.id, job.queue, job.priority, attached=attached))
+            states[job.id] = State.READY
+    await tx.many("insert_jobs.members", members)
+    await tx.many("insert_jobs.blocked", blocked)
+    await tx.many("insert_jobs.timers", timers)
+    await tx.enter_ready(ready)
+    return states
+
+
+async def _bodies(tx: Tx, jobs: Sequence[NewJob]) -> list[tuple[JobId, datetime | None]]:
+    columns = [
+        (job.id, job.task, job.queue, job.priority, job.tenant, job.payload, job.options, job.max_attempts, _tags(job),
+         job.metadata, job.headers, job.expires_in_s, None if job.expires_in_s is not None else job.expires_at,
+         job.limit and job.limit.key)
+        for job in jobs
+    ]  # fmt: skip
+    sizes = [job.limit and job.limit.size for job in jobs]
+    return [tuple(row) for row in await tx.many("insert_jobs.bodies", columns, tx.now, sizes)]
+
+
+def _due_at(tx: Tx, job: NewJob) -> datetime | None:
+    if job.delay_s is not None:
+        return tx.now + timedelta(seconds=job.delay_s)
+    return None if job.run_at is None else datetime.fromtimestamp(job.run_at, UTC)
+
+
+async def _awaited(tx: Tx, job_ids: set[JobId]) -> set[JobId]:
+    """Those that have not ended, held where they are until we commit: their ending will find that we wait."""
+    found: set[JobId] = set()
+    while open_ := job_ids - found:
+        found |= {row[0] for row in await tx.fetch("insert_jobs.attach", sorted(open_))}
+        not_ended = {row[0] for row in await tx.fetch("insert_jobs.not_ended", sorted(open_ - found))}
+        job_ids = found | not_ended
+    return found

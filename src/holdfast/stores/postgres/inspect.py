@@ -1,0 +1,121 @@
+"""Reports on jobs: one, many, and lists by filter with keyset paging; never used for decisions of the engine."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
+from holdfast.core.state import State
+from holdfast.stores.base import Ended, JobFilter
+from holdfast.stores.job_reports import call_of, error_of
+from holdfast.stores.postgres.transaction import Tx
+
+if TYPE_CHECKING:
+    from asyncpg import Record
+
+
+async def job_infos(tx: Tx, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
+    """Each job as one statement sees it; None where there is none."""
+    rows = {row["id"]: row for row in await tx.fetch("inspect.infos", job_ids)}
+    attempts: defaultdict[JobId, list[AttemptInfo]] = defaultdict(list)
+    for row in await tx.fetch("inspect.attempts", job_ids):
+        attempts[row["job_id"]].append(_attempt(row))
+    return [_info(rows.get(job_id), tuple(attempts[job_id])) for job_id in job_ids]
+
+
+async def list_jobs(tx: Tx, where: JobFilter, *, limit: int, before: JobId | None) -> list[JobInfo]:
+    """Newest first."""
+    found = await job_infos(tx, await _find(tx, where, limit=limit, before=before))
+    return [info for info in found if info is not None]
+
+
+async def count_jobs(tx: Tx, where: JobFilter) -> int:
+    """How many match."""
+    return len(await _find(tx, where, limit=None, before=None))
+
+
+def endings(rows: Sequence[Record]) -> dict[JobId, Ended | None]:
+    """Those that have ended, None for those that are not there, nothing for those that live."""
+    found: dict[JobId, Ended | None] = {}
+    for job_id, known, state, *ending in rows:
+        if not known:
+            found[job_id] = None
+        elif state is not None:
+            found[job_id] = Ended(job_id, State(state), *ending)
+    return found
+
+
+async def _find(tx: Tx, where: JobFilter, *, limit: int | None, before: JobId | None) -> list[JobId]:
+    filters: list[str] = []
+    values: list[Any] = []
+
+    def bind(text: str, value: Any) -> None:
+        values.append(value)
+        filters.append(text.replace("?", f"${len(values)}"))
+
+    for field in fields(where):
+        value = getattr(where, field.name)
+        if value is not None and field.name != "state":
+            bind(tx.statement(f"inspect.where_{field.name}"), _instant(value) if isinstance(value, float) else value)
+    if before is not None:
+        column = "j.id" if where.state is None else "s.job_id"
+        bind(f"AND {column} < ?", before)
+    values.append(limit)
+    statement = tx.statement(f"inspect.find_{where.state or 'any'}")
+    statement = statement.replace("{filters}", " ".join(filters)).replace("{limit}", f"${len(values)}")
+    return [row[0] for row in await tx.connection.fetch(statement, *values)]
+
+
+def _instant(at_s: float) -> datetime:
+    return datetime.fromtimestamp(at_s, UTC)
+
+
+def _info(row: Record | None, attempts: tuple[AttemptInfo, ...]) -> JobInfo | None:
+    if row is None or row["state"] is None:
+        return None
+    args, kwargs = call_of(row["payload"])
+    return JobInfo(
+        id=row["id"],
+        task=row["task"],
+        queue=row["queue"],
+        priority=row["priority"],
+        tenant=row["tenant"],
+        state=State(row["state"]),
+        attempt=row["attempt"],
+        max_attempts=row["max_attempts"],
+        created_at=row["created_at"],
+        run_at=row["due_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        expires_at=row["expires_at"],
+        worker=None if row["worker"] is None else str(row["worker"]),
+        progress=None if row["at"] is None else Progress(row["done"], row["total"], row["at"]),
+        stage=row["stage"],
+        result=None if row["result"] is None else json.loads(row["result"]),
+        error=error_of(row["error_type"], row["error_message"], attempts),
+        attempts=attempts,
+        tags=tuple(row["tags"] or ()),
+        metadata=None if row["metadata"] is None else json.loads(row["metadata"]),
+        reason=row["reason"],
+        cancel_requested=row["cancel_requested"],
+        args=args,
+        kwargs=kwargs,
+    )
+
+
+def _attempt(row: Record) -> AttemptInfo:
+    message = row["error_message"]
+    return AttemptInfo(
+        number=row["number"],
+        token=row["token"],
+        cause=row["cause"],
+        error=None if message is None else ErrorInfo(row["error_type"] or "", message, row["traceback"] or ""),
+        worker=None if row["worker"] is None else str(row["worker"]),
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+    )

@@ -1,0 +1,34 @@
+-- insert_jobs: ordinary jobs, ready at once, in one statement; ids that are there already are left alone. Answers
+-- with the ids that are new. Also a repeated call that finds all its ids writes a row (of no change), so that its
+-- commit waits for a synchronous standby as the first one should have.
+CREATE FUNCTION holdfast.insert_jobs(
+    _ids uuid[], _tasks text[], _queues text[], _priorities int2[], _payloads bytea[], _tenants text[],
+    _options bytea[], _max_attempts int4[], _tags text[], _metadata bytea[], _headers bytea[]
+) RETURNS SETOF uuid LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+BEGIN
+    RETURN QUERY
+    WITH body AS (
+        INSERT INTO holdfast.job (id, created_at, priority, max_attempts, task, queue, tenant, payload, options, tags,
+                                  metadata, headers)
+        SELECT j.id, holdfast.clock(), j.priority, j.max_attempts, j.task, j.queue, j.tenant, j.payload, j.options,
+               CASE WHEN j.tags IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(j.tags::jsonb)) END,
+               j.metadata, j.headers
+        FROM unnest(_ids, _tasks, _queues, _priorities, _payloads, _tenants, _options, _max_attempts, _tags,
+                    _metadata, _headers)
+            AS j (id, task, queue, priority, payload, tenant, options, max_attempts, tags, metadata, headers)
+        ON CONFLICT DO NOTHING
+        RETURNING id, queue, priority, created_at
+    ), placed AS (
+        INSERT INTO holdfast.ready (seq, entered_at, job_id, priority, attempt, losses, crashes, attached, queue)
+        SELECT nextval('holdfast.place'), created_at, id, priority, 0, 0, 0, false, queue FROM body
+        RETURNING job_id, queue
+    ), counted AS (
+        INSERT INTO holdfast.depth_change (queue, change)
+        SELECT asked.queue, count(placed.queue) FROM (SELECT DISTINCT unnest(_queues) AS queue) asked
+        LEFT JOIN placed USING (queue) GROUP BY asked.queue
+    )
+    SELECT job_id FROM placed;
+END $$;

@@ -1,0 +1,338 @@
+"""The PostgreSQL store: every method of the contract, handed to a connection that is there for it.
+
+The verbs themselves live in the modules named after what they do; this one only connects them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from holdfast.core.backpressure import Watermarks
+from holdfast.core.cause import Cause
+from holdfast.core.errors import LeaseLost, StoreUnavailable
+from holdfast.core.fairness import Lane
+from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
+from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.settlement import Settlement, Succeed, Verdict
+from holdfast.core.state import State
+from holdfast.core.worker import NewWorker, WorkerInfo
+from holdfast.runtime.clock import Clock, SystemClock
+from holdfast.runtime.threads import LoopThread, in_new_thread
+from holdfast.stores.base import (
+    CancelAnswer,
+    CancelRequest,
+    Claim,
+    Ended,
+    HeldJob,
+    Hint,
+    Inserted,
+    InsertResult,
+    JobFilter,
+    Promotion,
+    Reaped,
+    Renewal,
+    StoreStatus,
+    Swept,
+)
+from holdfast.stores.postgres import claim, ended, insert, inspect, opening, queues, settle, waiting, workers
+from holdfast.stores.postgres.connections import Line
+from holdfast.stores.postgres.engine import Engine
+from holdfast.stores.postgres.floors import Floors
+from holdfast.stores.postgres.gates import Gates
+from holdfast.stores.postgres.statements import DEFAULT_SCHEMA
+from holdfast.stores.postgres.transaction import Tx
+from holdfast.stores.postgres.wakeups import Wakeups
+
+T = TypeVar("T")
+
+DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
+_BEAT_S = 5.0
+
+
+class PostgresStore:
+    """A store in one schema of a PostgreSQL database.
+
+    `pooled`: the way there leads through a PgBouncer in transaction mode, so nothing is notified and nothing prepared.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str = DEFAULT_SCHEMA,
+        pooled: bool = False,
+        watermarks: Watermarks = DEFAULT_WATERMARKS,
+        clock: Clock | None = None,
+    ) -> None:
+        self.schema = schema
+        self._pooled = pooled
+        self._clock = clock or SystemClock()
+        self._engine = Engine(url, schema=schema, pooled=pooled, place=opening.place_of(url, schema), tell=self._tell)
+        self._floors = Floors(self._clock)
+        self._gates = Gates(self._engine.query, watermarks=watermarks, clock=self._clock)
+        self._wakeups = Wakeups(
+            self._engine.doorway,
+            channel=f"holdfast_{schema}",
+            notify=not pooled,
+            on_returned=self._floors.fall,
+        )
+        # A lease must be kept while the caller's loop is blocked, so it has a connection on a loop of its own.
+        self._beats = LoopThread("holdfast-postgres-lease")
+        self._lease = Line(self._engine.doorway, "lease")
+
+    async def open(self, *, migrate: bool = False) -> None:
+        """Connect and check. The tables are made by `holdfast migrate`, or here where `migrate` says so."""
+        with self._engine.translated():
+            async with self._engine.verbs.connection() as connection:
+                await opening.check_server(connection, self._engine.place, pooled=self._pooled)
+                if migrate:
+                    await opening.migrate(connection, self.schema, self._engine.place)
+                await opening.check_schema_version(connection, self.schema, self._engine.place)
+        self._wakeups.start()
+
+    async def status(self) -> StoreStatus:
+        """What is there, told without opening or changing it."""
+        with self._engine.translated():
+            async with self._engine.verbs.connection() as connection:
+                return await opening.status(connection, self.schema, self._engine.place)
+
+    async def migrate(self) -> list[str]:
+        """Bring the schema up to date, without opening the store; the names of what was applied."""
+        with self._engine.translated():
+            async with self._engine.verbs.connection() as connection:
+                await opening.check_server(connection, self._engine.place, pooled=self._pooled)
+                return await opening.migrate(connection, self.schema, self._engine.place)
+
+    async def close(self) -> None:
+        await self._wakeups.close()
+        await self._close_lease()
+        await self._engine.close()
+
+    async def _close_lease(self) -> None:
+        if self._beats.started:
+            await asyncio.wrap_future(self._beats.submit(self._lease.close()))
+            await in_new_thread(self._beats.stop)
+
+    def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
+        return self._wakeups.subscribe(callback)
+
+    def _tell(self, tx: Tx) -> None:
+        if tx.returned:
+            self._floors.fall()
+        self._wakeups.tell(tx.hints, returned=tx.returned)
+
+    async def _do(self, verb: str, operation: Callable[[Tx], Awaitable[T]]) -> T:
+        """A verb without a connection of its own; queues that it has drained may open."""
+        engine = self._engine
+        return await self._reopening(*await engine.transact(verb, engine.verbs, operation))
+
+    async def _reopening(self, result: T, drained: Collection[str]) -> T:
+        if drained and await self._gates.reopen(drained):
+            self._wakeups.tell(Hint.OPENED)
+        return result
+
+    # ------------------------------------------------------------ enqueue
+
+    async def insert_jobs(
+        self, jobs: Sequence[NewJob], *, whole: bool = False, admit: bool = True
+    ) -> list[InsertResult]:
+        if not jobs:
+            return []
+        await self._gates.meet({job.queue for job in jobs})
+        shut = await self._gates.shut(jobs) if admit else {}
+        engine = self._engine
+        if not shut and all(map(insert.is_ordinary, jobs)):
+            columns = insert.ordinary_columns(jobs)
+            fresh = {
+                row[0] for row in await engine.call("insert_jobs", engine.inserts, "insert_jobs.ordinary", *columns)
+            }
+            self._wakeups.tell(Hint.READY)
+            if len(fresh) == len(jobs):
+                return [Inserted(job.id, State.READY) for job in jobs]
+            return [Inserted(job.id, State.READY if _first(job.id, fresh) else None) for job in jobs]
+        line = engine.inserts if all(job.key is None for job in jobs) else engine.keyed
+        operation = partial(insert.insert_jobs, jobs=jobs, whole=whole, shut=shut)
+        try:
+            answers, _ = await engine.transact("insert_jobs", line, operation)
+        except insert.Refused as refused:
+            return refused.answers
+        return answers
+
+    async def cancel_jobs(self, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
+        return await self._do("cancel_jobs", partial(waiting.cancel_jobs, job_ids=job_ids, reason=reason))
+
+    async def endings(self, job_ids: Sequence[JobId]) -> dict[JobId, Ended | None]:
+        return inspect.endings(await self._engine.query("inspect.endings", job_ids))
+
+    # ------------------------------------------------------------ leases
+
+    async def register_worker(self, worker: NewWorker, *, lease_s: float) -> None:
+        row = (worker.id, worker.host, worker.pid, worker.concurrency, worker.queues, lease_s)
+        await self._engine.call("register_worker", self._engine.verbs, "workers.register", *row)
+        self._beats.start()
+
+    async def renew_worker(self, worker: WorkerId, *, lease_s: float, held_for_s: float) -> Renewal:
+        self._engine.check_open()
+        self._beats.start()
+        renewing = self._engine.call("renew_worker", self._lease, "workers.renew", worker, lease_s, held_for_s)
+        rows = await asyncio.wrap_future(self._beats.submit(renewing))
+        if not rows:
+            raise LeaseLost(f"worker {worker} was declared dead: its jobs belong to others")
+        return Renewal(rows[0][0], [HeldJob(job_id, token) for _, job_id, token in rows if job_id is not None])
+
+    async def claim_jobs(
+        self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
+    ) -> Claim:
+        if deadline_s <= 0:
+            raise StoreUnavailable("claim_jobs: dropped at its deadline")
+        async with asyncio.timeout(deadline_s):
+            return await (self._claim_alone if alone else self._claim)(worker, lanes)
+
+    async def _claim(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
+        self._floors.settle_down()
+        raised = {lane for lane in lanes if self._floors.is_raised(lane)}
+        taken = await self._take(worker, lanes)
+        short = {lane: quota - taken.scanned[lane] for lane, quota in lanes.items() if lane in raised}
+        short = {lane: left for lane, left in short.items() if left > 0}
+        if short:  # from above the ground: only a look from there says that a lane is empty
+            self._floors.drop(short)
+            taken = taken.followed_by(await self._take(worker, short))
+        if taken.attached:
+            claiming = partial(claim.claim_attached, worker=worker, job_ids=taken.attached)
+            jobs, _ = await self._engine.transact("claim_jobs", self._engine.claims, claiming)
+            taken = taken.joined_by(jobs)
+        if taken.headless:
+            ending = partial(claim.end_headless, worker=worker, jobs=taken.headless)
+            await self._engine.transact("settle_jobs", self._engine.settlements, ending)
+        if taken.jobs:
+            self._wakeups.tell(Hint.RUNNING)
+        await self._reopening(None, taken.closed)
+        return Claim(taken.jobs, taken.scanned, taken.lonely)
+
+    async def _take(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> claim.Taken:
+        columns = claim.columns(lanes, self._floors)
+        rows = await self._engine.call("claim_jobs", self._engine.claims, "claim_jobs.ordinary", worker, *columns)
+        return claim.take_apart(rows, lanes, self._floors)
+
+    async def _claim_alone(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
+        claiming = partial(claim.claim_alone, worker=worker, lanes=lanes)
+        return await self._reopening(*await self._engine.transact("claim_jobs", self._engine.claims, claiming))
+
+    async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """Ordinary successes by one statement; what that leaves, in a transaction."""
+        if not settlements:
+            return []
+        engine = self._engine
+        settled: set[JobId] = set()
+        successes = [(each.job_id, each.token, each.result) for each in settlements if type(each) is Succeed]
+        if successes and len({each.job_id for each in settlements}) == len(settlements):
+            columns = zip(*successes, strict=True)
+            rows = await engine.call("settle_jobs", engine.settlements, "settle_jobs.ordinary", worker, *columns)
+            settled = {row[0] for row in rows}
+            self._wakeups.tell(Hint.ENDED)
+            if len(settled) == len(settlements):
+                return [Verdict.APPLIED] * len(settlements)
+        left = {n: each for n, each in enumerate(settlements) if not settle.is_settled(each, settled)}
+        settling = partial(settle.settle_jobs, worker=worker, settlements=list(left.values()))
+        verdicts = await self._reopening(*await engine.transact("settle_jobs", engine.settlements, settling))
+        rest = dict(zip(left, verdicts, strict=True))
+        return [rest.get(n, Verdict.APPLIED) for n in range(len(settlements))]
+
+    async def record_progress(
+        self,
+        worker: WorkerId,
+        job_id: JobId,
+        token: int,
+        *,
+        done: float,
+        total: float | None,
+        stage: str | None,
+    ) -> bool:
+        report = (worker, job_id, token, done, total, stage)
+        rows = await self._engine.call("record_progress", self._engine.verbs, "settle_jobs.progress", *report)
+        self._wakeups.tell(Hint.RUNNING)
+        return bool(rows)
+
+    async def cancel_requests(self, worker: WorkerId) -> list[CancelRequest]:
+        return [CancelRequest(*row) for row in await self._engine.query("workers.cancel_requests", worker)]
+
+    async def hand_back_worker(self, worker: WorkerId, *, cause: Cause, why: str) -> int:
+        return await self._do(
+            "hand_back_worker", partial(workers.hand_back_worker, worker=worker, cause=cause, why=why)
+        )
+
+    async def unpark_jobs(self, *, reason: str, keys: Sequence[str]) -> int:
+        return await self._do("unpark_jobs", partial(workers.unpark_jobs, reason=reason, keys=keys))
+
+    # ------------------------------------------------------------ upkeep
+
+    async def now(self) -> float:
+        [(now,)] = await self._engine.query("transaction.now")
+        return float(now.timestamp())
+
+    async def promote_jobs(self, *, limit: int) -> Promotion:
+        return await self._do("promote_jobs", partial(waiting.promote_jobs, limit=limit))
+
+    async def expire_jobs(self, *, limit: int) -> int:
+        return await self._do("expire_jobs", partial(waiting.expire_jobs, limit=limit))
+
+    async def reap_workers(self, *, limit: int) -> Reaped:
+        return await self._do("reap_workers", partial(workers.reap_workers, limit=limit))
+
+    async def prune_jobs(self, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int:
+        prune = partial(ended.prune_jobs, keep_succeeded_s=keep_succeeded_s, keep_cancelled_s=keep_cancelled_s)
+        return await self._do("prune_jobs", partial(prune, limit=limit))
+
+    async def sweep(self, *, limit: int) -> Swept:
+        return await self._do("sweep", partial(ended.sweep, limit=limit))
+
+    # ------------------------------------------------------------ dead letters
+
+    async def replay_jobs(self, job_ids: Sequence[JobId]) -> int:
+        return await self._do("replay_jobs", partial(ended.replay_jobs, job_ids=job_ids))
+
+    async def edit_dead(self, job_id: JobId, *, payload: bytes) -> bool:
+        return await self._do("edit_dead", partial(ended.edit_dead, job_id=job_id, payload=payload))
+
+    async def purge_dead(self, job_ids: Sequence[JobId]) -> int:
+        return await self._do("purge_dead", partial(ended.purge_dead, job_ids=job_ids))
+
+    # ------------------------------------------------------------ queues
+
+    async def queue_settings(self) -> dict[str, QueueSettings]:
+        return queues.settings_of(await self._engine.query("queues.settings"))
+
+    async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
+        await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only))
+        self._gates.forget()
+
+    async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:
+        return await self._do("purge_queue", partial(waiting.purge_queue, queue=queue, reason=reason, limit=limit))
+
+    # ------------------------------------------------------------ reports
+
+    async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
+        return await self._engine.snapshot(partial(inspect.job_infos, job_ids=job_ids))
+
+    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> list[JobInfo]:
+        return await self._engine.snapshot(partial(inspect.list_jobs, where=where, limit=limit, before=before))
+
+    async def count_jobs(self, where: JobFilter) -> int:
+        return await self._engine.snapshot(partial(inspect.count_jobs, where=where))
+
+    async def list_queues(self) -> list[QueueInfo]:
+        return await self._engine.snapshot(queues.list_queues)
+
+    async def list_workers(self) -> list[WorkerInfo]:
+        return await self._engine.snapshot(queues.list_workers)
+
+
+def _first(job_id: JobId, ids: set[JobId]) -> bool:
+    """Whether it is among them; from its second mention on it is not."""
+    if job_id in ids:
+        ids.remove(job_id)
+        return True
+    return False

@@ -1,0 +1,147 @@
+"""Hints: told at once in this process, and to others by NOTIFY, gathered and off the writers' transactions.
+
+A notification takes a lock on the whole server while its transaction commits, so writers never send one. One
+connection listens and, a few milliseconds apart at most, says what has happened here. Hints may be lost: whoever waits
+for them also looks by itself now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+
+from holdfast.runtime.backoff import Backoff
+from holdfast.stores.base import Hint
+
+if TYPE_CHECKING:
+    from asyncpg import Connection
+
+    from holdfast.stores.postgres.connections import Doorway
+
+_APART_S = 0.005
+_PROBE_S = 15.0
+_PROBE_ANSWER_S = 5.0
+#: Beside the hints: jobs came back to old places, so that floors have to fall.
+RETURNED = 1 << 16
+#: What nobody but this process waits for.
+_LOCAL = Hint.NOTHING
+
+
+class Wakeups:
+    """Who is told what, in this process and in others."""
+
+    def __init__(self, doorway: Doorway, *, channel: str, notify: bool, on_returned: Callable[[], None]) -> None:
+        self._doorway = doorway
+        self._channel = channel
+        self._notify = notify
+        self._on_returned = on_returned
+        self._me = secrets.token_hex(4)
+        self._listeners: dict[asyncio.AbstractEventLoop, list[Callable[[Hint], None]]] = {}
+        self._lock = threading.Lock()
+        self._unsaid = 0
+        self._stirred = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to listen and to speak, on this loop."""
+        self._loop = asyncio.get_running_loop()
+        if self._notify:
+            self._task = self._loop.create_task(self._stay_connected(), name="holdfast-wakeups")
+
+    async def close(self) -> None:
+        """Say what is left to say, and end."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._listeners.setdefault(loop, []).append(callback)
+
+        def leave() -> None:
+            with self._lock:
+                callbacks = self._listeners.get(loop, [])
+                if callback in callbacks:
+                    callbacks.remove(callback)
+                if not callbacks:
+                    self._listeners.pop(loop, None)
+
+        return leave
+
+    def tell(self, hint: Hint, *, returned: bool = False) -> None:
+        """Something has happened here, and is committed; on the loop that opened the store."""
+        if not hint:
+            return
+        self._spread(hint)
+        if self._task is not None:
+            self._unsaid |= hint.value | (RETURNED if returned else 0)
+            self._stirred.set()
+
+    def _spread(self, hint: Hint) -> None:
+        with self._lock:
+            listeners = {loop: tuple(callbacks) for loop, callbacks in self._listeners.items()}
+        here = asyncio.get_running_loop()
+        for loop, callbacks in listeners.items():
+            if loop is here:
+                _call(callbacks, hint)
+            else:
+                with contextlib.suppress(RuntimeError):  # that loop is closed: nobody is left to be told
+                    loop.call_soon_threadsafe(_call, callbacks, hint)
+
+    # ------------------------------------------------------------ the connection
+
+    async def _stay_connected(self) -> None:
+        backoff = Backoff(0.1, 5.0)
+        while True:
+            connection: Connection[Any] | None = None
+            try:
+                connection = await self._doorway.open("wakeups")
+                await connection.add_listener(self._channel, self._on_notification)
+                self._spread(Hint.ANYTHING)  # whatever was said while nobody listened
+                self._on_returned()
+                backoff.reset()
+                await self._converse(connection)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+                await asyncio.sleep(backoff.next())
+            finally:
+                if connection is not None:
+                    connection.terminate()
+
+    async def _converse(self, connection: Connection[Any]) -> None:
+        """Say what has happened, and make sure now and then that we would hear; ends with an error."""
+        while True:
+            try:
+                async with asyncio.timeout(_PROBE_S):
+                    await self._stirred.wait()
+            except TimeoutError:
+                await connection.fetchval("SELECT 1", timeout=_PROBE_ANSWER_S)
+                continue
+            self._stirred.clear()
+            said, self._unsaid = self._unsaid, 0
+            await connection.execute(
+                "SELECT pg_notify($1, $2)", self._channel, f"{self._me} {said}", timeout=_PROBE_ANSWER_S
+            )
+            await asyncio.sleep(_APART_S)
+
+    def _on_notification(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+        sender, _, bits = str(payload).partition(" ")
+        if sender == self._me or not bits.isdecimal():
+            return
+        if int(bits) & RETURNED:
+            self._on_returned()
+        self._spread(Hint(int(bits) & Hint.ANYTHING.value))
+
+
+def _call(callbacks: tuple[Callable[[Hint], None], ...], hint: Hint) -> None:
+    for callback in callbacks:
+        callback(hint)

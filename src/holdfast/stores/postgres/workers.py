@@ -1,0 +1,67 @@
+"""Workers and their leases: reap, hand back, and what they lift by appearing (P5, P10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.core.cause import Cause
+from holdfast.core.job import ErrorInfo, WorkerId
+from holdfast.core.loss import Losses, after_loss, alone
+from holdfast.core.state import State
+from holdfast.stores.base import Reaped
+from holdfast.stores.postgres.end import Ending, end_jobs
+from holdfast.stores.postgres.settle import Attempt, Lease, give_back, record_attempts
+from holdfast.stores.postgres.transaction import Place, Tx
+
+_UNPARKED_AT_ONCE = 1000
+
+
+async def reap_workers(tx: Tx, *, limit: int) -> Reaped:
+    """Workers whose lease ran out are dead: their jobs go back to their places, or end."""
+    expired = [row[0] for row in await tx.fetch("workers.expired", tx.now, limit)]
+    rows = await tx.fetch("workers.leases_of", expired) if expired else []
+    rows += await tx.fetch("workers.leases_without_worker", limit)
+    lost = [Lease._make(row) for row in rows]
+    returned = await _after_loss(tx, lost, Cause.LEASE_EXPIRED, "the worker's lease ran out")
+    return Reaped(tuple(expired), returned, len(lost) - returned)
+
+
+async def hand_back_worker(tx: Tx, worker: WorkerId, *, cause: Cause, why: str) -> int:
+    """Remove the worker, so that it can neither claim nor settle, then return its jobs."""
+    await tx.fetch("workers.remove", worker)
+    leases = [Lease._make(row) for row in await tx.fetch("workers.leases_of", [worker])]
+    if cause is Cause.HANDED_BACK:
+        await record_attempts(tx, [Attempt(lease, cause, ErrorInfo("", why)) for lease in leases])
+        await give_back(tx, leases)
+    else:
+        await _after_loss(tx, leases, cause, why)
+    return len(leases)
+
+
+async def _after_loss(tx: Tx, leases: Sequence[Lease], cause: Cause, why: str) -> int:
+    """Jobs whose process died: back to their places uncharged, or dead as poison. How many went back."""
+    await record_attempts(tx, [Attempt(lease, cause, ErrorInfo("", why)) for lease in leases])
+    poisoned: list[Ending] = []
+    innocent: list[Lease] = []
+    for lease in leases:
+        before = Losses(lease.losses, lease.crashes)
+        (losses, crashes), poison = after_loss(before, was_alone=alone(lease.losses))
+        if poison and lease.cancel_reason is None:
+            error = ErrorInfo("holdfast.Poison", f"its process died {crashes} times while it ran alone; last: {why}")
+            poisoned.append(lease.ending(State.DEAD, reason="poison", error=error))
+        else:
+            innocent.append(lease._replace(losses=losses, crashes=crashes))
+    await end_jobs(tx, poisoned)
+    await give_back(tx, innocent)
+    return sum(lease.cancel_reason is None for lease in innocent)
+
+
+async def unpark_jobs(tx: Tx, *, reason: str, keys: Sequence[str]) -> int:
+    """Lift a reason: what waited under these keys is ready, at its old place."""
+    count = 0
+    while True:
+        rows = await tx.fetch("workers.unpark", reason, keys, _UNPARKED_AT_ONCE)
+        await tx.enter_ready([Place._make(row) for row in rows])
+        count += len(rows)
+        if len(rows) < _UNPARKED_AT_ONCE:
+            return count

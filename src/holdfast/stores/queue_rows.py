@@ -1,0 +1,32 @@
+"""Settings of queues as rows and back; what somebody wrote into the store by hand and makes no sense counts as not
+set. The same in every store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from typing import Any
+
+from holdfast.core.backpressure import Watermarks
+from holdfast.core.errors import InvalidOptions
+from holdfast.core.queue import QueueSettings
+
+
+def to_row(settings: QueueSettings) -> tuple[bool, int | None, int | None, float, str | None]:
+    """(paused, high, low, weight, weights)."""
+    marks = settings.watermarks
+    high, low = (marks.high, marks.low) if marks else (None, None)
+    weights = None if settings.weights is None else json.dumps(dict(settings.weights))
+    return settings.paused, high, low, settings.weight, weights
+
+
+def from_row(paused: Any, high: Any, low: Any, weight: Any, weights: Any) -> QueueSettings:
+    """Settings as stored."""
+    marks = by_priority = None
+    with contextlib.suppress(InvalidOptions, TypeError):
+        marks = None if high is None else Watermarks(high, low)
+    with contextlib.suppress(ValueError, TypeError):
+        by_priority = None if weights is None else dict(json.loads(weights))
+    valid = isinstance(weight, int | float) and 0 <= weight < math.inf
+    return QueueSettings(paused=bool(paused), watermarks=marks, weight=weight if valid else 1.0, weights=by_priority)
