@@ -64,12 +64,8 @@ def postgres_admin() -> Iterator[Admin]:
         with psycopg.connect(url, autocommit=True) as connection:
             yield Admin(url, connection)
         return
-    server = shared.shared_server()
-    try:
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            yield Admin(server.url, connection)
-    finally:
-        server.close()
+    with shared.shared_server() as server, psycopg.connect(server.url, autocommit=True) as connection:
+        yield Admin(server.url, connection)
 
 
 @pytest.fixture(scope="session")
