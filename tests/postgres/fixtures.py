@@ -40,7 +40,7 @@ class Admin:
     connection: psycopg.Connection[tuple[object, ...]]
 
     def url_of(self, database: str) -> str:
-        """`sslmode=disable` saves drivers 15 ms a connection: they would first ask for TLS and load certificates."""
+        """`sslmode=disable` halves what a connection costs the driver, who would first prepare and ask for TLS."""
         base, _, parameters = self.url.partition("?")
         kept = parameters or "sslmode=disable"
         return f"{base.rpartition('/')[0]}/{database}?{kept}"
