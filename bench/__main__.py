@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import statistics
+import sys
 from collections import defaultdict
 from collections.abc import Callable
+from typing import TypeAlias
 
-from bench import baseline, peer, scenarios
+from bench import baseline, peer, pgqueuer_peer, postgres_loop, postgres_server, scenarios
+from bench.race import Cost, Figures
+from holdfast.local import LocalPostgres
+
+#: What a measurement is called, the unit of its figures, how it is taken; None where it cannot be taken here.
+Measures: TypeAlias = dict[str, tuple[str, Callable[[], object]]]
+
+_COSTS = "/s, client µs, server µs, WAL bytes"
+_RATIOS = [
+    ("enqueue in bulk", "baseline: insert in bulk"),
+    ("drain, one worker", "baseline: claim and settle"),
+    ("drain, one worker", "peer: Huey on SQLite, drain"),
+    ("postgres baseline: drain, one process", "postgres peer: PgQueuer, one process"),
+    ("postgres baseline: drain, two processes", "postgres peer: PgQueuer, two processes"),
+]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured (default 3)")
-    parser.add_argument("--jobs", type=int, default=20_000, help="jobs per measurement (default 20,000)")
-    parser.add_argument("--only", default="", help="only scenarios whose name contains this")
-    options = parser.parse_args()
-    jobs = options.jobs
-
-    measures: dict[str, tuple[str, Callable[[], object]]] = {
+def sqlite_measures(jobs: int) -> Measures:
+    """The embedded store."""
+    return {
         "baseline: insert in bulk": ("/s", lambda: baseline.insert_in_bulk(jobs)),
         "enqueue in bulk": ("/s", lambda: asyncio.run(scenarios.enqueue_in_bulk(jobs))),
         "enqueue, 100 callers": ("/s", lambda: asyncio.run(scenarios.enqueue_concurrently(jobs))),
@@ -31,10 +42,59 @@ def main() -> None:
         "pickup from another process, p50 p99": ("ms", lambda: asyncio.run(scenarios.pickup_elsewhere(200))),
         "idle worker: memory, CPU": ("MB %", lambda: asyncio.run(scenarios.idle_worker(5.0))),
     }
+
+
+def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> Measures:
+    """The system of record; each measurement has a database of its own."""
+
+    def fresh() -> str:
+        return postgres_server.fresh_database(server)
+
+    def cost() -> Cost:
+        return postgres_server.cost(server)
+
+    def loop(processes: int) -> Figures:
+        return postgres_loop.claim_and_settle(fresh(), jobs, processes=processes, cost=cost)
+
+    def pgqueuer(processes: int) -> Figures | None:
+        return pgqueuer_peer.drain(fresh(), jobs // 2, processes=processes, cost=cost, python=peer_python)
+
+    return {
+        "postgres baseline: insert in bulk": (
+            _COSTS,
+            lambda: postgres_loop.insert_in_bulk(fresh(), jobs, cost=cost),
+        ),
+        "postgres baseline: drain, one process": (_COSTS, lambda: loop(1)),
+        "postgres peer: PgQueuer, one process": (_COSTS, lambda: pgqueuer(1)),
+        "postgres baseline: drain, two processes": (_COSTS, lambda: loop(2)),
+        "postgres peer: PgQueuer, two processes": (_COSTS, lambda: pgqueuer(2)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured (default 3)")
+    parser.add_argument("--jobs", type=int, default=20_000, help="jobs per measurement (default 20,000)")
+    parser.add_argument("--only", default="", help="only scenarios whose name contains this")
+    parser.add_argument("--store", choices=["sqlite", "postgres"], help="only this store's (default: both)")
+    parser.add_argument("--peer-python", default=sys.executable, help="a Python that has pgqueuer (default: this one)")
+    options = parser.parse_args()
+    with contextlib.ExitStack() as cleanup:
+        measures: Measures = {}
+        if options.store != "postgres":
+            measures |= sqlite_measures(options.jobs)
+        if options.store != "sqlite":
+            server = cleanup.enter_context(postgres_server.running())
+            measures |= postgres_measures(options.jobs, server, peer_python=options.peer_python)
+        report(measures, rounds=options.rounds, only=options.only)
+
+
+def report(measures: Measures, *, rounds: int, only: str) -> None:
+    """Alternating, so that a noisy minute hits all of them alike."""
     results: defaultdict[str, list[tuple[float, ...]]] = defaultdict(list)
-    for round_number in range(1, options.rounds + 1):
+    for round_number in range(1, rounds + 1):
         for name, (unit, measure) in measures.items():
-            if options.only not in name:
+            if only not in name:
                 continue
             figures = measure()
             if figures is None:
@@ -43,12 +103,11 @@ def main() -> None:
             results[name].append(figures if isinstance(figures, tuple) else (figures,))
             print(f"round {round_number}  {name:<40} {_show(results[name][-1])} {unit}", flush=True)
     print("\nmedian of the rounds (machines are noisy: compare only what was taken in the same run)")
-    for name, rounds in results.items():
-        medians = tuple(statistics.median(column) for column in zip(*rounds, strict=True))
+    for name, taken in results.items():
+        medians = tuple(statistics.median(column) for column in zip(*taken, strict=True))
         print(f"  {name:<40} {_show(medians)} {measures[name][0]}")
-    _ratio(results, "enqueue in bulk", "baseline: insert in bulk")
-    _ratio(results, "drain, one worker", "baseline: claim and settle")
-    _ratio(results, "drain, one worker", "peer: Huey on SQLite, drain")
+    for ours, theirs in _RATIOS:
+        _ratio(results, ours, theirs)
 
 
 def _show(figures: tuple[float, ...]) -> str:
@@ -61,4 +120,5 @@ def _ratio(results: dict[str, list[tuple[float, ...]]], ours: str, theirs: str) 
         print(f"  {ours} / {theirs}: {statistics.median(ratios):.2f}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -26,12 +26,10 @@ def chosen_binaries() -> Path:
 
 
 def shared_server() -> LocalPostgres:
-    """Joined or started; to be closed."""
+    """To be entered: the first to do so starts it, the others join."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex(16)
     directory = _PLACE / f"holdfast-test-{run}"
-    server = LocalPostgres(directory, settings=QUICK, binaries=chosen_binaries(), temporary=True)
-    server.start()
-    return server
+    return LocalPostgres(directory, settings=QUICK, binaries=chosen_binaries(), temporary=True)
 
 
 def own_directory() -> Path:

@@ -90,6 +90,18 @@ def test_a_kill_reaches_a_backend_that_is_busy(own_postgres: LocalPostgres) -> N
             connection.execute("SELECT 1")
 
 
+def test_it_can_be_stopped_when_only_its_children_are_left(own_postgres: LocalPostgres) -> None:
+    with psycopg.connect(own_postgres.url) as connection:
+        os.kill(connection.info.backend_pid, signal.SIGSTOP)  # it will not notice that its parent has gone
+        os.kill(own_postgres.pid, signal.SIGKILL)
+        assert own_postgres.running
+        os.kill(connection.info.backend_pid, signal.SIGCONT)
+        own_postgres.stop()
+    assert not own_postgres.running
+    with pytest.raises(StoreUnavailable, match="was not created"):
+        own_postgres.create_database("late")
+
+
 def test_settings_are_the_servers_own(start_postgres: StartPostgres) -> None:
     server = start_postgres(settings={"fsync": "on", "max_connections": "7"})
     assert answer(server.url, "SHOW fsync") == "on"
@@ -101,11 +113,17 @@ def test_a_server_that_cannot_start_says_why(start_postgres: StartPostgres) -> N
         start_postgres(settings={"max_connections": "many"})
 
 
+def test_a_directory_that_cannot_be_is_an_answer(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot have its files in"), LocalPostgres(tmp_path / "file" / "below"):
+        pass
+
+
 def test_a_port_that_is_taken_is_an_answer(own_postgres: LocalPostgres, template: Path) -> None:
     other = LocalPostgres(own_directory(), port=own_postgres.port, template=template, temporary=True)
-    with pytest.raises(StoreUnavailable, match="could not create any TCP/IP sockets"):
-        other.start()
-    other.close()
+    with pytest.raises(StoreUnavailable, match="could not create any TCP/IP sockets"), other:
+        pass
+    assert not other.directory.exists()
 
 
 def test_a_second_user_joins_and_the_last_one_ends_it(template: Path) -> None:

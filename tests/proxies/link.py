@@ -26,16 +26,17 @@ class Side:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
-    def close(self, *, reset: bool) -> None:
-        """With FIN, or with RST as after a crash of the machine in between."""
-        if reset:
-            connection: socket.socket | None = self.writer.get_extra_info("socket")
-            if connection is not None:
-                with contextlib.suppress(OSError):
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.writer.transport.abort()
-        else:
-            self.writer.close()
+    def close(self) -> None:
+        """With FIN, behind all that was written."""
+        self.writer.close()
+
+    def reset(self) -> None:
+        """With RST, as after a crash of the machine in between."""
+        connection: socket.socket | None = self.writer.get_extra_info("socket")
+        if connection is not None:
+            with contextlib.suppress(OSError):  # closed already
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
 
 
 class Link:
@@ -64,13 +65,17 @@ class Link:
         finally:
             for pump in pumps:
                 pump.cancel()
-            await asyncio.gather(*pumps, return_exceptions=True)
-            self.cut()
+            ends = await asyncio.gather(*pumps, return_exceptions=True)
+        self.cut(reset=any(isinstance(end, Cut) for end in ends))
+        await self._client.writer.wait_closed()
 
-    def cut(self, *, reset: bool = True) -> None:
-        """Both ends."""
-        self._client.close(reset=reset)
-        self._server.close(reset=False)
+    def cut(self, *, reset: bool) -> None:
+        """Both ends; the server cannot tell how the client went."""
+        if reset:
+            self._client.reset()
+        else:
+            self._client.close()
+        self._server.close()
 
     async def _forward(self) -> None:
         frames = wire.Frames()
@@ -84,7 +89,7 @@ class Link:
                     if self._open_round is not None and self._open_round.fate is Fate.ABANDON:
                         await self._server.writer.drain()
                         self._abandoned = True
-                        self._client.close(reset=True)
+                        self._client.reset()
                         return
                     self._open_round = None
             await self._server.writer.drain()

@@ -106,41 +106,40 @@ class PostgresProxy:
             self._server = None
 
     async def _end_all(self) -> None:
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.wait(others)
+        await asyncio.sleep(0)  # in which closed transports let go of their sockets
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = self._loop.create_task(self._connect_through(Side(reader, writer)))
         self._tasks.add(task)
-        client = Side(reader, writer)
-        try:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                await self._connect_through(client)
-        except asyncio.CancelledError:
-            pass  # by _end_all; the streams' own callback would report it
-        finally:
-            client.close(reset=True)
-            self._tasks.discard(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: writer.transport.abort())
 
     async def _connect_through(self, client: Side) -> None:
-        startup, is_cancel = await read_startup(client.reader, client.writer)
-        await self._flowing.wait()
-        server = Side(*await asyncio.open_connection(*self._upstream))
-        try:
-            server.writer.write(startup)
-            if is_cancel:
-                await server.reader.read()
-                return
-            link = Link(client, server, flowing=self._flowing, caught=self._caught)
-            self._links.add(link)
+        # Either end may go away at any time, and that is the other one's business.
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            startup, is_cancel = await read_startup(client.reader, client.writer)
+            await self._flowing.wait()
+            server = Side(*await asyncio.open_connection(*self._upstream))
             try:
-                await link.run()
+                server.writer.write(startup)
+                if is_cancel:
+                    await server.reader.read()
+                else:
+                    await self._link(client, server)
             finally:
-                self._links.discard(link)
+                server.writer.transport.abort()
+
+    async def _link(self, client: Side, server: Side) -> None:
+        link = Link(client, server, flowing=self._flowing, caught=self._caught)
+        self._links.add(link)
+        try:
+            await link.run()
         finally:
-            server.close(reset=False)
+            self._links.discard(link)
 
     def _caught(self, text: str) -> Trap | None:
         return next((trap for trap in tuple(self._traps) if trap.catches(text)), None)

@@ -3,29 +3,51 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import asyncpg
 import psycopg
 import pytest
+from tests.postgres.fixtures import Admin
 from tests.proxies.postgres import PostgresProxy
 from tests.proxies.traps import Fate
+
+# Leftovers of one test would be reported in another: this finds them where they belong.
+pytestmark = pytest.mark.usefixtures("nothing_left_open")
+
+
+@pytest.fixture
+def nothing_left_open() -> Iterator[None]:
+    yield
+    gc.collect()
+
 
 GONE = (asyncpg.ConnectionDoesNotExistError, asyncpg.InterfaceError, ConnectionError)
 
 
-@pytest.fixture
-def direct(postgres_database: str) -> Iterator[psycopg.Connection[tuple[int]]]:
-    """Past the proxy, to see what the server has really done."""
-    with psycopg.connect(postgres_database, autocommit=True) as connection:
+@pytest.fixture(scope="module")
+def database(postgres_admin: Admin) -> Iterator[str]:
+    name = postgres_admin.create_database()
+    url = postgres_admin.url_of(name)
+    with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE item (number int)")
+    yield url
+    postgres_admin.drop_database(name)
+
+
+@pytest.fixture
+def direct(database: str) -> Iterator[psycopg.Connection[tuple[int]]]:
+    """Past the proxy, to see what the server has really done."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("TRUNCATE item")
         yield connection
 
 
 @pytest.fixture
-def proxy(postgres_database: str, direct: object) -> Iterator[PostgresProxy]:
-    with PostgresProxy(postgres_database) as proxy:
+def proxy(database: str, direct: object) -> Iterator[PostgresProxy]:
+    with PostgresProxy(database) as proxy:
         yield proxy
 
 
@@ -201,6 +223,14 @@ def test_a_part_of_all_answers_is_lost_and_the_same_ones_with_the_same_seed(
     assert lost(seed=1) == first
     assert lost(seed=2) != first
     assert items(direct) == sorted([*range(40)] * 3), "every one of them was done"
+
+
+def test_what_the_server_says_at_the_end_arrives(proxy: PostgresProxy, direct: psycopg.Connection[tuple[int]]) -> None:
+    connection = psycopg.connect(proxy.url, autocommit=True)
+    direct.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
+    with pytest.raises(psycopg.errors.AdminShutdown):
+        connection.execute("SELECT pg_sleep(600)")
+    connection.close()
 
 
 def test_new_connections_are_refused_and_admitted_again(proxy: PostgresProxy) -> None:

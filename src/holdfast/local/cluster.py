@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import os
 import pwd
 import secrets
@@ -67,10 +64,10 @@ class Cluster:
         """`initdb`, with passwords everywhere: a trusted socket or port would be open to all users of the machine."""
         self._make_directory(account)
         password = secrets.token_urlsafe(24)
-        verifier = self.directory / "verifier"
-        _write_private(verifier, scram_verifier(password), account)
+        told = self.directory / "told"
+        _write_private(told, password, account)
         command = [
-            str(binaries / "initdb"), f"--pgdata={self.data}", f"--username={ROLE}", f"--pwfile={verifier}",
+            str(binaries / "initdb"), f"--pgdata={self.data}", f"--username={ROLE}", f"--pwfile={told}",
             "--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", *([] if durable else ["--no-sync"]),
         ]  # fmt: skip
         try:
@@ -84,7 +81,7 @@ class Cluster:
                 f"{account.uid}, which must be able to reach that directory)"
             ) from error
         finally:
-            verifier.unlink()
+            told.unlink()
         _write_private(self.pgpass, f"*:*:*:{ROLE}:{password}\n")
 
     def copy(self, template: Cluster, *, account: Account) -> None:
@@ -104,20 +101,6 @@ def as_user(account: Account) -> dict[str, Any]:
     if os.geteuid() != 0:
         return {}
     return {"user": account.uid, "group": account.gid, "extra_groups": []}
-
-
-def scram_verifier(password: str) -> str:
-    """What the server keeps of a password (RFC 5803), of one iteration.
-
-    The usual 4096 make guessing dear. This password is 192 random bits, and cannot be guessed; drivers in Python
-    would spend some 10 ms on them at every connect.
-    """
-    salt = secrets.token_bytes(16)
-    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 1)
-    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
-    server = hmac.digest(salted, b"Server Key", "sha256")
-    salt64, stored64, server64 = (base64.b64encode(part).decode() for part in (salt, stored, server))
-    return f"SCRAM-SHA-256$1:{salt64}${stored64}:{server64}"
 
 
 def _write_private(path: Path, text: str, owner: Account | None = None) -> None:

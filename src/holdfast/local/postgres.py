@@ -66,7 +66,11 @@ class LocalPostgres:
         self._in_use: int | None = None
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -112,7 +116,10 @@ class LocalPostgres:
     @property
     def pid(self) -> int:
         """Of the postmaster, the parent of all its processes."""
-        return int(self._postmaster_file()[0])
+        said = self._postmaster_file()
+        if not said:
+            raise NotOpen(f"the PostgreSQL server in {self.directory} does not run")
+        return int(said[0])
 
     def processes(self) -> list[int]:
         """The postmaster and its children, where there is a /proc; else the postmaster alone."""
@@ -125,7 +132,8 @@ class LocalPostgres:
 
     def create_database(self, name: str, *, template: str = "template1") -> str:
         """An empty database, or a copy of another one; its url."""
-        login = f"host={HOST} port={self.port} user={ROLE} dbname=postgres passfile='{self._cluster.pgpass}'"
+        passfile = str(self._cluster.pgpass).replace("\\", r"\\").replace("'", r"\'")
+        login = f"host={HOST} port={self.port} user={ROLE} dbname=postgres passfile='{passfile}'"
         command = [str(self.binaries / "createdb"), f"--maintenance-db={login}", f"--template={template}", "--", name]
         made = subprocess.run(command, capture_output=True, text=True)
         if made.returncode:
@@ -157,7 +165,8 @@ class LocalPostgres:
     def stop(self, mode: StopMode = "fast") -> None:
         """Returns when all its processes have ended; nothing happens if there are none."""
         if self.running:
-            os.kill(self.pid, _SIGNALS[mode])
+            with contextlib.suppress(NotOpen, ProcessLookupError):  # it is ending already
+                os.kill(self.pid, _SIGNALS[mode])
             self._await_gone()
 
     def restart(self, mode: StopMode = "fast") -> None:
@@ -196,10 +205,13 @@ class LocalPostgres:
         return path if len(os.fsencode(path)) + len("/.s.PGSQL.00000") <= _LONGEST_SOCKET_PATH else ""
 
     def _use(self) -> None:
+        path = self.directory / "in_use"
         while self._in_use is None:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path = self.directory / "in_use"
-            held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            except OSError as error:
+                raise ConfigError(f"PostgreSQL cannot have its files in {self.directory}: {error}") from error
             fcntl.flock(held, fcntl.LOCK_SH)
             # While we waited, the last user's keeper may have removed a temporary directory.
             if path.exists() and path.stat().st_ino == os.fstat(held).st_ino:
