@@ -31,7 +31,7 @@ _KEPT_EXAMPLE = "sqlite:///demo.db"
 
 def add_to(root: typer.Typer) -> None:
     """Add the command to the tree."""
-    command(root, without=("app",))(demo)
+    command(root, without=("app", "url"))(demo)
 
 
 async def demo(
@@ -39,8 +39,11 @@ async def demo(
     seconds: Annotated[
         float | None, typer.Option("--seconds", metavar="N", min=0, help="End after so long; by default at Ctrl-C.")
     ] = None,
+    kept: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="A new store, which stays; by default a temporary one.")
+    ] = None,
 ) -> None:
-    """Watch jobs at work: retries, dead letters, progress, a killed worker.
+    """Watch jobs at work, in a live view.
 
     Enqueues the jobs of a small shop and runs them: quick and slow ones, urgent and bulk, delayed, flaky, and some that
     cannot succeed. After a few seconds a second worker process is killed in the middle of its jobs, and you see them
@@ -57,7 +60,7 @@ async def demo(
     holdfast demo --seconds 10 --json | jq 'select(.event == "job.buried")'
     """
     logging.getLogger("holdfast").setLevel(logging.CRITICAL)  # it would write across the picture, which says the same
-    with _store(session.url) as url:
+    with _store(kept) as url:
         demonstrated = load_tasks(url)
         async with stop_signals() as signals, demonstrated.hf as hf:
             watcher = Watcher(hf)
@@ -65,7 +68,7 @@ async def demo(
             show = Show(demonstrated, watcher.tell)
             with presenting(session.out, command=_own_name()) as present:
                 await _perform(show, watcher, present, signals, seconds)
-            await _sum_up(session, hf, watcher)
+            await _sum_up(session, hf, watcher, kept)
 
 
 async def _perform(show: Show, watcher: Watcher, present: Present, signals: StopSignals, seconds: float | None) -> None:
@@ -91,7 +94,7 @@ async def _perform(show: Show, watcher: Watcher, present: Present, signals: Stop
         await (show.stop() if stopping is None else stopping)
 
 
-async def _sum_up(session: Session, hf: Holdfast, watcher: Watcher) -> None:
+async def _sum_up(session: Session, hf: Holdfast, watcher: Watcher, kept: str | None) -> None:
     summary = await sum_up(hf, seconds=watcher.elapsed_s)
     if session.out.as_json:
         session.out.document(summary.fields(), indent=None)
@@ -101,8 +104,8 @@ async def _sum_up(session: Session, hf: Holdfast, watcher: Watcher) -> None:
         "",
         *next_lines(
             _own_name(),
-            url=session.url or _KEPT_EXAMPLE,
-            kept=session.url is not None,
+            url=kept or _KEPT_EXAMPLE,
+            kept=kept is not None,
             clone=_in_a_clone(),
         ),
     ]

@@ -71,7 +71,7 @@ class Show:
         for worker in self._workers:
             worker.stop_now()
         if self._second is not None and self._second.returncode is None:
-            self._second.kill()
+            self._second.terminate()  # its second signal, besides that of `stop`: it hands back, too
 
     async def _serve(self, queues: tuple[str, ...], *, concurrency: int = 8) -> None:
         worker = self._hf.worker(queues=queues, concurrency=concurrency)

@@ -17,7 +17,7 @@ from holdfast.config import Config
 
 _FILE = "demo_tasks.py"
 #: The wheel's copy (see pyproject.toml; the hyphen keeps it from being importable), then the clone's original.
-_PLACES = (Path(__file__).parent / "as-shipped" / _FILE, Path(__file__).parents[4] / "examples" / _FILE)
+PLACES = (Path(__file__).parent / "as-shipped" / _FILE, Path(__file__).parents[4] / "examples" / _FILE)
 
 #: The queue of the slow jobs, whose worker is a process of its own; all other queues are the first worker's.
 SLOW_QUEUE = "imports"
@@ -36,10 +36,10 @@ class Demonstrated(NamedTuple):
 
 def load_tasks(url: str) -> Demonstrated:
     """The demonstration's app, on this store. The user's own settings are for their own apps: none hold here."""
-    path = next((each for each in _PLACES if each.is_file()), None)
+    path = next((each for each in PLACES if each.is_file()), None)
     if path is None:
         raise Refused(
-            f"the demonstration's tasks are not there: {_PLACES[0]} is missing",
+            f"the demonstration's tasks are not there: {PLACES[0]} is missing",
             hint="install Holdfast again: its wheel has that file",
             code=Exit.BUG,
         )
