@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,14 +13,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.cli.processes import COMMAND, PATIENCE_S, environment, hold, on_terminal
+from tests.cli.processes import COMMAND, PATIENCE_S, environment, hold, hold_many, on_terminal
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d[;m]")
 _OTHER_SCREEN, _BACK = "\x1b[?1049h", "\x1b[?1049l"
 
 
-def stopped_at(part: str, *words: str, cwd: Path) -> list[str]:
+def stopped_at(part: str, *words: str, cwd: Path, number: signal.Signals = signal.SIGTERM) -> list[str]:
     """Its lines, when it is told to stop at a certain one, and told again as it drains; it has to end well."""
     env = environment(TMPDIR=str(cwd))
     command = [*COMMAND, "demo", *words]
@@ -30,7 +31,7 @@ def stopped_at(part: str, *words: str, cwd: Path) -> list[str]:
             for line in process.stdout:
                 lines.append(line.rstrip("\n"))
                 if part in line or "claims nothing more" in line:
-                    process.send_signal(signal.SIGTERM)
+                    process.send_signal(number)
             assert process.wait(PATIENCE_S) == 0
         finally:
             process.kill()
@@ -52,14 +53,20 @@ def test_a_killed_worker_is_recovered_from_and_every_job_accounted_for(tmp_path:
 
 
 def test_in_a_pipe_it_prints_lines_and_its_jobs_stay_where_they_were_wanted(tmp_path: Path) -> None:
-    lines = "\n".join(stopped_at(" jobs/s; ", "--url", "sqlite:///kept.db", cwd=tmp_path))
+    words = ("--url", "sqlite:///kept.db")
+    lines = "\n".join(stopped_at("is dead (permanent)", *words, cwd=tmp_path, number=signal.SIGHUP))
     assert "\x1b" not in lines
     assert re.search(r"^ +\d\.\d s  a worker serves mail, media, payments", lines, re.MULTILINE)
     assert re.search(r"^ +\d\.\d s  \d+ jobs/s; \d+ enqueued, \d+ succeeded", lines, re.MULTILINE)
     [jobs] = re.findall(r"^(\d+) jobs in [\d.]+ s, \d+ runs, none lost:$", lines, re.MULTILINE)
-    assert "python -m holdfast dead list --url sqlite:///kept.db" in lines
-    listed = hold("jobs", "list", "--url", "sqlite:///kept.db", "--limit", "1000", cwd=tmp_path)
-    assert len(listed.out.splitlines()) == int(jobs)
+    listed = ["jobs", "list", "--url", "sqlite:///kept.db", "--limit", "1000"]
+    tries = [line.partition("#")[0] for line in lines.partition("What to try next:\n")[2].splitlines()]
+    suggested = [shlex.split(line.removeprefix("  python -m holdfast")) for line in tries]
+    assert [words[:2] for words in suggested] == [["dead", "list"], ["dead", "edit"], ["jobs", "show"], ["--help"]]
+    first, *others = hold_many([listed, *suggested], cwd=tmp_path)
+    assert len(first.out.splitlines()) == int(jobs)
+    assert [(each.code, each.err) for each in others] == [(0, "")] * 4
+    assert "700]" in others[2].out, "it was mended"
 
 
 def test_on_a_terminal_there_is_a_live_view_and_ctrl_c_drains_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -26,7 +27,8 @@ from holdfast.config import sqlite_path
 from holdfast.runtime.signals import StopSignals, stop_signals
 
 _REFRESH_S = 0.2
-_KEPT_EXAMPLE = "sqlite:///demo.db"
+#: Also the terminal that is closed: the temporary store is to go then, too.
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def add_to(root: typer.Typer) -> None:
@@ -62,7 +64,7 @@ async def demo(
     logging.getLogger("holdfast").setLevel(logging.CRITICAL)  # it would write across the picture, which says the same
     with _store(kept) as url:
         demonstrated = load_tasks(url)
-        async with stop_signals() as signals, demonstrated.hf as hf:
+        async with stop_signals(*_STOPPING) as signals, demonstrated.hf as hf:
             watcher = Watcher(hf)
             hf.telemetry.attach(watcher)
             show = Show(demonstrated, watcher.tell)
@@ -99,17 +101,9 @@ async def _sum_up(session: Session, hf: Holdfast, watcher: Watcher, kept: str | 
     if session.out.as_json:
         session.out.document(summary.fields(), indent=None)
         return
-    lines = [
-        *summary_lines(summary, enqueued=watcher.tally.enqueued),
-        "",
-        *next_lines(
-            _own_name(),
-            url=kept or _KEPT_EXAMPLE,
-            kept=kept is not None,
-            clone=_in_a_clone(),
-        ),
-    ]
-    for line in lines:
+    letters = await hf.dead.list(task="charge", limit=1)
+    after = next_lines(_own_name(), url=kept, letter=letters[0] if letters else None, clone=_in_a_clone())
+    for line in (*summary_lines(summary, enqueued=watcher.tally.enqueued), "", *after):
         session.out.line(line)
 
 

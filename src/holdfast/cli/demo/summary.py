@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 from holdfast.app import Holdfast
 from holdfast.cli.output import counted
 from holdfast.core.cause import Cause
+from holdfast.core.job import JobInfo
 from holdfast.core.state import State
 
 _PAGE = 1000
+_NEW = "sqlite:///demo.db"
 #: Of the causes on record, those after which a job ran once more.
 _AGAIN = frozenset(Cause) - {Cause.DEAD, Cause.CANCELLED}
 
@@ -85,16 +87,20 @@ def summary_lines(summary: Summary, *, enqueued: int) -> Iterator[str]:
     yield f"{counted(summary.retried, 'job')} failed and ran again, {summary.recovered} recovered from a killed worker."
 
 
-def next_lines(command: str, *, url: str, kept: bool, clone: bool) -> Iterator[str]:
-    """What to try next; every line can be copied. `clone`: the demonstration's tasks can be imported from here."""
-    tries = [] if kept else [(f"{command} demo --url {url}", "the same, but its jobs stay; then:")]
-    tries.append((f"{command} dead list --url {url}", "which jobs gave up, and why"))
-    if clone:
+def next_lines(command: str, *, url: str | None, letter: JobInfo | None, clone: bool) -> Iterator[str]:
+    """What to try next; every line can be copied. `url`: where the jobs stayed, `letter`: a dead `charge` among them.
+
+    `clone`: the demonstration's tasks can be imported from here, so a worker can be started for them.
+    """
+    tries = [(f"{command} demo --url {_NEW}", "the same, but its jobs stay")] if url is None else []
+    tries.append((f"{command} dead list --url {url or _NEW}", "which jobs gave up, and why"))
+    if url is not None and letter is not None:
         tries += [
-            (f"{command} dead replay --task call_partner --url {url}", "give some another chance"),
-            (f"HOLDFAST_URL={url} {command} worker examples.demo_tasks:hf", "run whatever waits"),
+            (f"{command} dead edit {letter.id} {letter.args[0]} 700 --replay --url {url}", "mend one; it runs again"),
+            (f"{command} jobs show {letter.id} --url {url}", "all that is known of it"),
         ]
-    tries.append((f"{command} jobs list --state ready --url {url}", "what waits"))
+    if url is not None and clone:
+        tries.append((f"HOLDFAST_URL={url} {command} worker examples.demo_tasks:hf", "run whatever waits"))
     tries.append((f"{command} --help", "all commands"))
     width = max(len(line) for line, _ in tries)
     yield "What to try next:"

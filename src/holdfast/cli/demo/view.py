@@ -45,7 +45,7 @@ def picture(snapshot: Snapshot, *, width: int, height: int, command: str = "hold
         parts += [
             _title("Waiting for a retry", len(snapshot.retrying)),
             _table([_retry(job, snapshot.now, narrow=narrow) for job in snapshot.retrying], listed),
-            _title("Dead letters", snapshot.tally.dead),
+            _title("Dead letters", sum(queue.dead for queue in snapshot.queues)),
             _table([_letter(job, narrow=narrow) for job in snapshot.dead], listed),
             _title(f"Workers: {_workers(snapshot, narrow=narrow)}"),
             _table([_news(each) for each in story[-listed:]], listed),
