@@ -16,8 +16,8 @@ help: ## Show this list
 	@echo '  Options are passed on with ARGS, as in: make test ARGS="-k lease"'
 	@echo '  Another Python is chosen with PYTHON, as in: make PYTHON=python3.13 test'
 
-run: $(STAMP) ## Run the demonstration: jobs, a retry, a dead letter, a killed worker
-	@$(BIN)/python -m examples.demo $(ARGS)
+run: $(STAMP) ## Watch jobs at work: retries, dead letters, progress, a killed worker; Ctrl-C ends it
+	@$(BIN)/holdfast demo $(ARGS)
 
 test: $(STAMP) ## Run the tests
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal $(if $(ARGS),$(ARGS),tests)

@@ -12,6 +12,7 @@ from tests.architecture.sources import ROOT
 from tests.cli.processes import PATIENCE_S, environment, hold
 
 from holdfast import __version__
+from holdfast.cli.demo.tasks_file import PLACES
 from holdfast.cli.main import run
 
 
@@ -36,6 +37,17 @@ def test_without_the_extra_it_says_what_to_install(missing: str, tmp_path: Path)
 def test_the_entry_point_is_what_python_runs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["scripts"] == {"holdfast": f"{run.__module__}:{run.__name__}"}
+
+
+def test_the_wheel_brings_the_demonstrations_tasks_where_they_are_looked_for() -> None:
+    """And both places hold what is not to be imported: one is no name, the other no package of ours."""
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    shipped, original = PLACES
+    assert wheel["force-include"] == {
+        original.relative_to(ROOT).as_posix(): shipped.relative_to(ROOT / "src").as_posix(),
+    }
+    assert not shipped.parent.name.isidentifier()
+    assert original.is_file()
 
 
 def test_it_tells_its_version(tmp_path: Path) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import io
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
+from rich.console import Console
+from rich.text import Text
+from tests.cli.demo_snapshot import SNAPSHOT
 from tests.docs.pages import ROOT
 from typer.main import get_command
 from typer.testing import CliRunner
 
 import holdfast
 from holdfast.cli.commands import root
+from holdfast.cli.demo.view import picture
 from holdfast.cli.examination import Finding
 from holdfast.cli.exits import Exit
 from holdfast.cli.fields import job_fields, queue_fields, worker_fields
@@ -104,8 +109,19 @@ def command_paths() -> list[list[str]]:
     return found
 
 
+def demo_picture() -> str:
+    """A moment of `holdfast demo`, drawn as the command does."""
+    width, height = 90, 29
+    text = io.StringIO()
+    console = Console(file=text, width=width, height=height, force_terminal=True, no_color=True)
+    console.print(picture(SNAPSHOT, width=width, height=height))
+    lines = [line.rstrip() for line in Text.from_ansi(text.getvalue()).plain.splitlines()]
+    return "\n".join(["```text", *lines, "```"])
+
+
 #: (page, part, what makes it)
 PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
+    ("README.md", "demo", demo_picture),
     ("docs/configuration.md", "settings", settings_table),
     ("docs/errors.md", "tree", error_tree),
     ("docs/errors.md", "table", error_table),

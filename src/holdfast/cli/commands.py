@@ -9,6 +9,7 @@ import typer
 
 from holdfast import __version__
 from holdfast.cli import dead, doctor, enqueue, jobs, migrate, queues, worker, workers
+from holdfast.cli.demo import command as demo
 from holdfast.cli.session import help_if_alone
 
 root = typer.Typer(
@@ -18,6 +19,7 @@ root = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+demo.add_to(root)
 worker.add_to(root)
 enqueue.add_to(root)
 root.add_typer(jobs.group, name="jobs")
@@ -47,6 +49,7 @@ def holdfast(
     settings say: the file holdfast.toml, and the variables HOLDFAST_APP and HOLDFAST_URL.
 
     \b
+    holdfast demo                             see it at work
     holdfast worker shop.jobs:hf              run jobs until Ctrl-C
     holdfast enqueue shop.jobs:hf mail.send   enqueue a call
     holdfast jobs list --state running        what runs now

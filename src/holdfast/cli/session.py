@@ -128,7 +128,7 @@ def command(
 
         @functools.wraps(function)
         def call(
-            *, app: str | None, debug: bool, url: str | None = None, as_json: bool = False, **arguments: Any
+            *, debug: bool, app: str | None = None, url: str | None = None, as_json: bool = False, **arguments: Any
         ) -> None:
             session = Session(app=app, url=url, out=Output(as_json=as_json))
             try:
