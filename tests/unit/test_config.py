@@ -232,8 +232,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"schema": "My Jobs"},
-        "setting schema (argument schema): 'My Jobs' is not a name for a schema: write up to 40 "
-        "lower-case letters, digits and underscores, not beginning with a digit or with 'pg_'",
+        (
+            "setting schema (argument schema): 'My Jobs' is not a name for a schema: write up to 40 "
+            "lower-case letters, digits and underscores, not beginning with a digit or with 'pg_'"
+        ),
     ),
     (
         {"environ": {"HOLDFAST_POOLED": "maybe"}},
