@@ -17,6 +17,7 @@ from holdfast.stores.sqlite.ended import prune_jobs
 from holdfast.stores.sqlite.transaction import Tx
 from holdfast.telemetry.hub import Telemetry
 from holdfast.testing.contracts.arrange import enlist, finish, start
+from holdfast.upkeep.leader import Leader
 from holdfast.upkeep.pruner import Sweeper
 
 
@@ -43,7 +44,8 @@ async def test_expired_keys_are_swept_without_a_pause_while_there_are_more(tmp_p
             clock.now() - 1,
         )
         telemetry = Telemetry()
-        sweeper = Sweeper(store, telemetry=telemetry, health=StoreHealth(clock=clock, telemetry=telemetry))
+        shared = {"telemetry": telemetry, "health": StoreHealth(clock=clock, telemetry=telemetry)}
+        sweeper = Sweeper(store, leader=Leader(store, lease_s=10, clock=clock, **shared), **shared)
         rests = [await sweeper.tick() for _ in range(4)]
         assert by_hand(path, "SELECT count(*) FROM idempotency_key") == [(0,)]
     assert max(rests[:3]) < 1 < rests[3]

@@ -96,10 +96,13 @@ def test_workers_are_listed_and_work_on_what_they_are_given(shop: Shop) -> None:
 def test_a_store_is_made_once_and_checked_without_being_made(tmp_path: Path) -> None:
     where = ("--url", "sqlite:///new.db")
     first = hold("migrate", "--check", *where, cwd=tmp_path)
-    assert (first.code, first.out) == (1, "new.db has schema version 0; to be applied: 0001_jobs.sql\n")
+    assert (first.code, first.out) == (
+        1,
+        "new.db has schema version 0; to be applied: 0001_jobs.sql, 0002_leader.sql\n",
+    )
     assert not (tmp_path / "new.db").exists()
     made = hold("migrate", *where, "--json", cwd=tmp_path).json
-    assert made == {"place": "new.db", "schema": 1, "newest": 1, "applied": ["0001_jobs.sql"]}
-    assert hold("migrate", *where, cwd=tmp_path).out == "new.db is up to date: schema version 1\n"
+    assert made == {"place": "new.db", "schema": 2, "newest": 2, "applied": ["0001_jobs.sql", "0002_leader.sql"]}
+    assert hold("migrate", *where, cwd=tmp_path).out == "new.db is up to date: schema version 2\n"
     with closing(sqlite3.connect(tmp_path / "new.db")) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (1,)
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)

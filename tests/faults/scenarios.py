@@ -213,6 +213,24 @@ async def sweep(store: SqliteStore) -> Any:
     return await store.sweep(limit=PLENTY)
 
 
+async def a_lead_that_ran_out(store: SqliteStore) -> None:
+    await store.lead("upkeep", OTHER, lease_s=SHORT_S)
+
+
+@verb("lead", before=a_lead_that_ran_out)
+async def lead(store: SqliteStore) -> Any:
+    return await store.lead("upkeep", WORKER, lease_s=LONG_S)
+
+
+async def a_lead(store: SqliteStore) -> None:
+    await store.lead("upkeep", WORKER, lease_s=100 * LONG_S)
+
+
+@verb("resign", before=a_lead)
+async def resign(store: SqliteStore) -> Any:
+    return await store.resign("upkeep", WORKER)
+
+
 # ---------------------------------------------------------------- dead letters and queues
 
 

@@ -33,6 +33,7 @@ LANES = (*ORDERED, AFTER)
 QUEUES = ("a", "b", "after")
 SOON = (0.0, 1.0, 6.0, 20.0)
 LEASES = (600.0, 60.0, 60.0, 10.0, 0.0)
+ROLES = ("one role", "another")
 PARK_KEYS = ("t1", "t2")
 WHY = "for some reason"
 
@@ -41,7 +42,7 @@ VERBS = (
     *("cancel", "cancel running", "replay", "crash", "renew", "hand back", "register", "seldom"),
 )
 SELDOM = (
-    *("unpark", "unpark", "insert again", "progress", "sweep", "report"),
+    *("unpark", "unpark", "insert again", "progress", "sweep", "report", "lead", "resign"),
     *("pause", "prune", "purge", "purge dead", "wait long"),
 )
 

@@ -33,6 +33,7 @@ from model.choices import (
     ORDERED,
     PARK_KEYS,
     QUEUES,
+    ROLES,
     SELDOM,
     SOON,
     VERBS,
@@ -41,6 +42,7 @@ from model.choices import (
     new_jobs,
     settlement,
 )
+from model.leading import Leading
 from model.model import Model
 
 T = TypeVar("T")
@@ -54,6 +56,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         super().__init__()
         self.clock = ManualClock()
         self.model = Model(self.clock.now())
+        self.leading = Leading()
         self.runner = asyncio.Runner()
         self.store = SqliteStore(":memory:", clock=self.clock)
         self.do(self.store.open())
@@ -152,6 +155,15 @@ class StoreAgainstModel(RuleBasedStateMachine):
             case "purge dead":
                 ids = self.some_ids(pick, State.DEAD)[:1]
                 assert self.do(self.store.purge_dead(ids)) == sum(self.model.purge_dead(job_id) for job_id in ids)
+            case "lead":
+                asked = (pick(ROLES), pick(self.workers[-3:]))
+                lease_s = pick(LEASES)
+                expected = self.leading.lead(*asked, lease_s=lease_s, now=self.model.now)
+                assert self.do(self.store.lead(*asked, lease_s=lease_s)) == expected
+            case "resign":
+                asked = (pick(ROLES), pick(self.workers[-3:]))
+                self.leading.resign(*asked, now=self.model.now)
+                self.do(self.store.resign(*asked))
             case "wait long":
                 self.wait(5000.0, [])
 

@@ -39,10 +39,7 @@ from holdfast.stores.base import Store, StoreStatus
 from holdfast.stores.health import StoreHealth
 from holdfast.telemetry.hub import Telemetry
 from holdfast.telemetry.logs import attach_logs
-from holdfast.upkeep.promoter import Promoter
-from holdfast.upkeep.pruner import Pruner, Sweeper
-from holdfast.upkeep.reaper import Reaper
-from holdfast.upkeep.unparker import Unparker
+from holdfast.upkeep.crew import make_crew
 from holdfast.worker.lifecycle import Hooks, Lifespan, check_hook, enter_lifespan
 from holdfast.worker.middleware import as_middleware
 from holdfast.worker.worker import Worker
@@ -311,24 +308,9 @@ class Holdfast:
         store = self._open_store()
         config = self.config.with_arguments(**settings) if settings else self.config
         health = StoreHealth(clock=self._clock, telemetry=self.telemetry)
-        shared: dict[str, Any] = {"telemetry": self.telemetry, "health": health}
-        upkeep = (
-            Promoter(store, **shared),
-            Reaper(store, lease_s=config.lease_s, clock=self._clock, **shared),
-            Pruner(store, keep_succeeded_s=config.keep_succeeded_s, keep_cancelled_s=config.keep_cancelled_s, **shared),
-            Sweeper(store, **shared),
-            Unparker(store, self.tasks, **shared),
-        )
-        return Worker(
-            store,
-            self.tasks,
-            config,
-            upkeep=upkeep,
-            clock=self._clock,
-            telemetry=self.telemetry,
-            health=health,
-            hooks=self._hooks,
-        )
+        around: dict[str, Any] = {"clock": self._clock, "telemetry": self.telemetry, "health": health}
+        crew = make_crew(store, self.tasks, config, **around)
+        return Worker(store, self.tasks, config, upkeep=crew, hooks=self._hooks, **around)
 
     def run_worker(self, **settings: Any) -> None:
         """Open the app and work until SIGTERM or SIGINT: drain, then end; a second signal ends it now."""

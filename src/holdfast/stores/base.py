@@ -127,6 +127,13 @@ class Reaped(NamedTuple):
     ended: int
 
 
+class Lead(NamedTuple):
+    """A role is led by whoever asked, for one lease from the asking on."""
+
+    term: int
+    """Grows with every change of hands, and stays while the same holder prolongs."""
+
+
 class Swept(NamedTuple):
     """What the sweep, the net under everything else, had to put right."""
 
@@ -295,6 +302,21 @@ class UpkeepStore(Protocol):
     async def prune_jobs(self, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int: ...
 
     async def sweep(self, *, limit: int) -> Swept: ...
+
+    async def fold_depths(self, *, limit: int) -> int:
+        """Add up to `limit` noted changes to the depths they belong to; how many. 0 where depths need no notes."""
+        ...
+
+    async def lead(self, role: str, holder: WorkerId, *, lease_s: float) -> Lead | None:
+        """Take the lead in a role that nobody holds, or prolong one's own. None: somebody else holds it.
+
+        It only saves work: whatever a leader does MUST be safe where two do it.
+        """
+        ...
+
+    async def resign(self, role: str, holder: WorkerId) -> None:
+        """Give the lead up at once, if this one holds it."""
+        ...
 
 
 class DeadStore(Protocol):

@@ -22,6 +22,8 @@ VERBS: Final = (
     "reap_workers",
     "prune_jobs",
     "sweep",
+    "lead",
+    "resign",
     "replay_jobs",
     "edit_dead",
     "purge_dead",

@@ -181,6 +181,24 @@ class WorkersReaped:
     jobs: int
 
 
+@dataclass(frozen=True, slots=True)
+class LeadTaken:
+    """This process leads: what should run once in the cluster runs here."""
+
+    name: ClassVar[str] = "lead.taken"
+    role: str
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeadLost:
+    """This process leads no longer: somebody else does, it could not be prolonged in time, or it resigned."""
+
+    name: ClassVar[str] = "lead.lost"
+    role: str
+    term: int
+
+
 # The rest of the system
 
 
@@ -252,6 +270,8 @@ Event: TypeAlias = (
     | WorkerStopped
     | WorkerLeaseLost
     | WorkersReaped
+    | LeadTaken
+    | LeadLost
     | StoreDown
     | StoreUp
     | QueueClosed

@@ -45,6 +45,8 @@ _LINES: dict[type[Event], tuple[int, str]] = {
     events.WorkerStopped: (INFO, "worker %(worker)s stopped"),
     events.WorkerLeaseLost: (ERROR, "worker %(worker)s has lost its lease and stops its jobs"),
     events.WorkersReaped: (WARNING, "silent workers reaped, %(jobs)d jobs are ready again: %(workers)s"),
+    events.LeadTaken: (INFO, "leads %(role)s, term %(term)d"),
+    events.LeadLost: (INFO, "leads %(role)s no longer, term %(term)d is over"),
     events.StoreDown: (ERROR, "the store does not answer, trying on: %(error)s"),
     events.StoreUp: (WARNING, "the store answers again after %(after_s).1f s"),
     events.QueueClosed: (WARNING, "queue %(queue)s is full with %(depth)d ready jobs: enqueues wait"),

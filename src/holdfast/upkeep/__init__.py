@@ -1,1 +1,1 @@
-"""What keeps the cluster in order, in the background of every worker: promote, reap, expire, prune, sweep."""
+"""What keeps the cluster in order, in the background of the workers: promote, reap, expire; prune, sweep, fold."""

@@ -27,9 +27,15 @@ class Periodic(Service):
     async def tick(self) -> float:
         """Do it once; returns after how many seconds to do it again."""
 
+    def off_duty_s(self) -> float:
+        """How long to leave it undone, because somebody else does it; 0.0: do it now."""
+        return 0.0
+
     async def run(self) -> None:
         rest_s = 0.0
         while await self.pause(rest_s):
+            if rest_s := self.off_duty_s():
+                continue
             try:
                 rest_s = await self.tick()
                 self._health.worked()

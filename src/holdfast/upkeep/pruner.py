@@ -6,7 +6,7 @@ from holdfast.stores.base import Store
 from holdfast.stores.health import StoreHealth
 from holdfast.telemetry.events import JobsPruned, JobsSwept
 from holdfast.telemetry.hub import Telemetry
-from holdfast.upkeep.periodic import Periodic
+from holdfast.upkeep.leader import Leader, Led
 
 _BATCH = 500
 _PRUNE_EVERY_S = 30.0
@@ -15,8 +15,11 @@ _BREATH_S = 0.05
 """Between two full batches, so that pruning a mountain does not slow the claims."""
 
 
-class Pruner(Periodic):
-    """Forgets ended jobs after their retention; dead letters stay until a person decides."""
+class Pruner(Led):
+    """Forgets ended jobs after their retention; dead letters stay until a person decides.
+
+    Two at once forget different jobs, each of them past its retention.
+    """
 
     def __init__(
         self,
@@ -24,10 +27,11 @@ class Pruner(Periodic):
         *,
         keep_succeeded_s: float,
         keep_cancelled_s: float,
+        leader: Leader,
         telemetry: Telemetry,
         health: StoreHealth,
     ) -> None:
-        super().__init__(store, telemetry=telemetry, health=health)
+        super().__init__(store, leader=leader, telemetry=telemetry, health=health)
         self._keep_succeeded_s = keep_succeeded_s
         self._keep_cancelled_s = keep_cancelled_s
 
@@ -40,8 +44,11 @@ class Pruner(Periodic):
         return _BREATH_S if pruned >= _BATCH else _PRUNE_EVERY_S
 
 
-class Sweeper(Periodic):
-    """The net under everything else; says so when it caught something."""
+class Sweeper(Led):
+    """The net under everything else; says so when it caught something.
+
+    Two at once put right different things: each is looked at again under its lock.
+    """
 
     async def tick(self) -> float:
         swept = await self.store.sweep(limit=_BATCH)

@@ -77,8 +77,13 @@ async def _sweep_limits(tx: Tx, limit: int) -> tuple[int, int]:
 
 
 async def _fix_depths(tx: Tx) -> int:
-    """Compare with what is there, in a single look; what this verb itself has moved is written first."""
+    """Compare with what is there, in a single look; what this verb itself has moved is written first.
+
+    One sweep at a time: two would correct the same mistake twice.
+    """
     await tx.close_verb()
+    if not await tx.value("sweep.alone"):
+        return 0
     wrong = [tuple(row) for row in await tx.fetch("sweep.wrong_depths")]
     await tx.many("transaction.change_depth", wrong)
     return len(wrong)

@@ -31,6 +31,7 @@ from holdfast.stores.base import (
     Inserted,
     InsertResult,
     JobFilter,
+    Lead,
     Promotion,
     Reaped,
     Renewal,
@@ -288,6 +289,17 @@ class PostgresStore:
 
     async def sweep(self, *, limit: int) -> Swept:
         return await self._do("sweep", partial(ended.sweep, limit=limit))
+
+    async def fold_depths(self, *, limit: int) -> int:
+        [(folded,)] = await self._engine.query("queues.fold", limit)
+        return int(folded)
+
+    async def lead(self, role: str, holder: WorkerId, *, lease_s: float) -> Lead | None:
+        rows = await self._engine.call("lead", self._engine.verbs, "leader.lead", role, holder, lease_s)
+        return Lead(rows[0][0]) if rows else None
+
+    async def resign(self, role: str, holder: WorkerId) -> None:
+        await self._engine.call("resign", self._engine.verbs, "leader.resign", role, holder)
 
     # ------------------------------------------------------------ dead letters
 

@@ -29,12 +29,13 @@ from holdfast.stores.base import (
     Hint,
     InsertResult,
     JobFilter,
+    Lead,
     Promotion,
     Reaped,
     Renewal,
     Swept,
 )
-from holdfast.stores.sqlite import claim, ended, insert, inspect, queues, settle, waiting, workers
+from holdfast.stores.sqlite import claim, ended, insert, inspect, leader, queues, settle, waiting, workers
 from holdfast.stores.sqlite.reader import Reader
 from holdfast.stores.sqlite.writer import Writer
 
@@ -156,6 +157,15 @@ class SqliteStore:
 
     async def sweep(self, *, limit: int) -> Swept:
         return await self._writer.submit("sweep", partial(ended.sweep, limit=limit))
+
+    async def fold_depths(self, *, limit: int) -> int:
+        return 0  # there is one writer, who keeps the depths themselves
+
+    async def lead(self, role: str, holder: WorkerId, *, lease_s: float) -> Lead | None:
+        return await self._writer.submit("lead", partial(leader.lead, role=role, holder=holder, lease_s=lease_s))
+
+    async def resign(self, role: str, holder: WorkerId) -> None:
+        await self._writer.submit("resign", partial(leader.resign, role=role, holder=holder))
 
     # ------------------------------------------------------------ dead letters
 

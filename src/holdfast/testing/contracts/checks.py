@@ -19,6 +19,7 @@ from holdfast.testing.contracts import (
     inspect,
     joins,
     keys,
+    leader,
     leases,
     limits,
     order,
@@ -71,6 +72,7 @@ CHECKS: dict[str, Check] = _collect(
         endings,
         inspect,
         upkeep,
+        leader,
         hints,
     ]
 )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.core.backpressure import Watermarks
+from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import UNKNOWN_TASK, Bury, Park, Retry
 from holdfast.core.state import State
-from holdfast.stores.base import Store, Swept
+from holdfast.stores.base import Full, Store, Swept
 from holdfast.testing.contracts.arrange import (
     ERROR,
     LONG_S,
     PLENTY,
+    QUEUE,
     TASK,
     Run,
     a_job,
@@ -77,6 +80,7 @@ async def check_upkeep_may_run_anywhere_at_any_time(store: Store) -> None:
         await store.reap_workers(limit=3)
         await store.expire_jobs(limit=3)
         await store.prune_jobs(keep_succeeded_s=0, keep_cancelled_s=0, limit=3)
+        await store.fold_depths(limit=3)
         swept = await store.sweep(limit=PLENTY)
         assert swept == HEALTHY, f"moving jobs are not out of order: {swept}"
 
@@ -87,3 +91,17 @@ async def check_upkeep_may_run_anywhere_at_any_time(store: Store) -> None:
 
     await asyncio.gather(work(), upkeep(), work(), upkeep(), upkeep())
     assert await states(store, *ids) == [State.SUCCEEDED] * 20, "all were run"
+
+
+async def check_folding_changes_no_depth(store: Store) -> None:
+    await store.set_queue(QUEUE, QueueSettings(watermarks=Watermarks(high=6, low=2)))
+    for _ in range(6):
+        await insert(store, a_job())
+    assert await store.fold_depths(limit=1) <= 1, "never more than asked for"
+    await asyncio.gather(*(store.fold_depths(limit=2) for _ in range(4)))
+    [answer] = await store.insert_jobs([a_job()])
+    assert answer == Full(QUEUE, 6, 6, 2), f"six are ready, however they are counted: {answer}"
+    assert await store.sweep(limit=PLENTY) == HEALTHY, "and the count is right"
+    while await store.fold_depths(limit=PLENTY):
+        pass
+    assert await store.sweep(limit=PLENTY) == HEALTHY, "also when nothing is left to fold"
