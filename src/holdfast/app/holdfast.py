@@ -34,6 +34,7 @@ from holdfast.core.unset import UNSET, Unset
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.daemon_executor import DaemonExecutor
 from holdfast.runtime.failpoints import arm_from_text
+from holdfast.runtime.loop import run_loop
 from holdfast.runtime.signals import stop_signals
 from holdfast.stores.base import Store, StoreStatus
 from holdfast.stores.health import StoreHealth
@@ -332,7 +333,7 @@ class Holdfast:
 
     def run_worker(self, **settings: Any) -> None:
         """Open the app and work until SIGTERM or SIGINT: drain, then end; a second signal ends it now."""
-        asyncio.run(self._work(settings))
+        run_loop(self._work(settings))
 
     async def _work(self, settings: dict[str, Any]) -> None:
         asyncio.get_running_loop().set_default_executor(DaemonExecutor())
