@@ -146,7 +146,7 @@ class SyncHarness(EnqueuedJobs):
 def harness(hf: Holdfast, *, inline: bool = False, max_runs: int = 1000) -> Harness:
     """Put an app on a store and a clock of its own for one test: `async with harness(hf) as t:`, or `with …`.
 
-    inline: every enqueue runs the job at once and raises what it raises. max_runs: runs after which a test that never
-    becomes idle fails.
+    - `inline`: every enqueue runs the job at once and raises what it raises.
+    - `max_runs`: runs after which a test that never becomes idle fails.
     """
     return Harness(hf, inline=inline, max_runs=max_runs)
