@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import fcntl
 import os
 import pty
@@ -83,7 +82,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_own_terminal,
         )
         os.close(slave)
         self._prompted()
@@ -92,12 +91,14 @@ class Terminal:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Kill whoever has the terminal, and the shell."""
-        with contextlib.suppress(OSError):  # it has ended by itself
-            os.killpg(os.tcgetpgrp(self._master), signal.SIGKILL)
-        self._shell.kill()
-        self._shell.wait()
+        """Hang up, as closing its window does: the shell passes it on to whatever still runs in it."""
         os.close(self._master)
+        try:
+            self._shell.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._shell.kill()
+            self._shell.wait()
+            raise
 
     def run(self, command: str) -> int:
         """Type a command and wait until it has ended; its exit code. The screen then has its output alone."""
@@ -129,3 +130,10 @@ class Terminal:
         assert prompt is not None
         self.screen.lines[-1] = self.screen.lines[-1][: prompt.start()]
         return int(prompt[1])
+
+
+def _own_terminal() -> None:
+    """In the new process: the terminal is its own, and means something to it even where we ignore such signals."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for each in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_DFL)

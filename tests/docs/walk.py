@@ -23,8 +23,9 @@ from tests.docs.likeness import Likeness
 from tests.docs.pages import ROOT, Block, blocks
 from tests.docs.terminal import PROMPT, Terminal
 
+#: Without `noflsh`, Ctrl-C throws away output that has not been read yet, at times with the prompt after it.
 _SHELL = f"""
-stty -echo
+stty -echo noflsh
 PS1='{PROMPT}'
 VIRTUAL_ENV_DISABLE_PROMPT=1
 python3() {{
