@@ -28,6 +28,7 @@ class Harness(EnqueuedJobs):
         super().__init__(hf.tasks)
         self.hf = hf
         self.clock = ManualClock()
+        """Stands still until it is moved: `t.clock.advance(3600)`."""
         self._inline = inline
         self._max_runs = max_runs
         self._runner: Runner | None = None
