@@ -122,12 +122,12 @@ def demo_picture() -> str:
 #: (page, part, what makes it)
 PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "demo", demo_picture),
-    ("docs/configuration.md", "settings", settings_table),
-    ("docs/errors.md", "tree", error_tree),
-    ("docs/errors.md", "table", error_table),
-    ("docs/cli.md", "exit codes", exit_table),
-    ("docs/cli.md", "fields", field_lists),
-    ("docs/cli.md", "commands", command_help),
+    ("docs/reference/configuration.md", "settings", settings_table),
+    ("docs/reference/errors.md", "tree", error_tree),
+    ("docs/reference/errors.md", "table", error_table),
+    ("docs/reference/cli.md", "exit codes", exit_table),
+    ("docs/reference/cli.md", "fields", field_lists),
+    ("docs/reference/cli.md", "commands", command_help),
 )
 
 

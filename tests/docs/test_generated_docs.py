@@ -18,7 +18,7 @@ def test_a_generated_part_is_up_to_date(page: str, part: str, make: Callable[[],
 
 
 def test_every_setting_is_explained() -> None:
-    text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
     assert not [
         setting.name for setting in Config.settings() if f"| `{setting.name}` | `{setting.variable}` |" not in text
     ]

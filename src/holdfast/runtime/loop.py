@@ -7,15 +7,14 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 try:
-    import uvloop
+    from uvloop import new_event_loop
 except ImportError:
-    uvloop = None
+    from asyncio import new_event_loop
 
 T = TypeVar("T")
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
     """Run a program to its end, as `asyncio.run` does."""
-    factory = None if uvloop is None else uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(main)
