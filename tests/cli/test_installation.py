@@ -21,11 +21,13 @@ def python(code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_library_does_not_import_the_command_line(tmp_path: Path) -> None:
-    ended = python("import sys, holdfast; print({'typer', 'rich', 'holdfast.cli'} & set(sys.modules))", tmp_path)
+    ended = python(
+        "import sys, holdfast; print({'typer', 'rich', 'watchfiles', 'holdfast.cli'} & set(sys.modules))", tmp_path
+    )
     assert ended.stdout == "set()\n", ended
 
 
-@pytest.mark.parametrize("missing", ["typer", "rich"])
+@pytest.mark.parametrize("missing", ["typer", "rich", "watchfiles"])
 def test_without_the_extra_it_says_what_to_install(missing: str, tmp_path: Path) -> None:
     ended = python(f"import sys; sys.modules['{missing}'] = None; import holdfast.cli.main", tmp_path)
     assert ended.returncode == 1
