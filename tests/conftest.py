@@ -1,8 +1,15 @@
-"""For all tests: the shipped checks fail as readably as the tests themselves."""
+"""For all tests: the shipped checks fail as readably as the tests themselves, and Ctrl-C can be tested."""
 
 from __future__ import annotations
+
+import signal
 
 import pytest
 
 # Here, and not beside the contract tests: it has to come before anything imports them.
 pytest.register_assert_rewrite("holdfast.testing.contracts")
+
+# A shell starts what it puts into the background with SIGINT ignored. Processes that tests start would inherit that,
+# and a test that presses Ctrl-C would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

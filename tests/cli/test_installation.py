@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.architecture.sources import ROOT
-from tests.cli.processes import PATIENCE_S, environment, hold
+from tests.cli.processes import PATIENCE_S, environment, hold, hold_alone
 
 from holdfast import __version__
 from holdfast.cli.main import run
@@ -41,7 +41,7 @@ def test_the_entry_point_is_what_python_runs() -> None:
 
 
 def test_it_tells_its_version(tmp_path: Path) -> None:
-    assert hold("--version", cwd=tmp_path).out == f"holdfast {__version__}\n"
+    assert hold_alone("--version", cwd=tmp_path).out == f"holdfast {__version__}\n"
 
 
 def test_shells_are_told_how_to_complete(tmp_path: Path) -> None:

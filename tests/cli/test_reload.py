@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Shop
-from tests.cli.processes import COMMAND, await_line, environment, hold, on_terminal, starting
+from tests.cli.processes import COMMAND, await_line, environment, hold, on_terminal, patience, starting
 
 from holdfast.cli.exits import Refused
 from holdfast.cli.sources import Sources, shortly
@@ -81,7 +81,10 @@ def test_who_does_not_want_to_wait_presses_ctrl_c_again(shop: Shop) -> None:
 def test_the_worker_does_not_outlive_a_killed_parent(shop: Shop) -> None:
     command = [*COMMAND, "worker", "shop:hf", "--reload"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=shop.path, env=environment(), stderr=pipe, text=True) as process:
+    with (
+        subprocess.Popen(command, cwd=shop.path, env=environment(), stderr=pipe, text=True) as process,
+        patience(process),
+    ):
         await_line(process, "started")
         process.kill()
         await_line(process, "stopped")
