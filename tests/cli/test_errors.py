@@ -64,6 +64,7 @@ TABLE: tuple[tuple[tuple[str, ...], int, str, str], ...] = (
     (("enqueue", "shop:hf", "ad"), 2, "app shop:hf has no task 'ad'", "`shop.add`"),
     (("enqueue", "shop:hf", "zzz"), 2, "app shop:hf has no task 'zzz'", "its tasks are shop.add, shop.charge"),
     (("enqueue", "shop:hf", "shop.add", "two"), 2, "argument 'a': Input should be a valid integer", "read as JSON"),
+    (("enqueue", "shop:hf", "shop.add"), 2, "argument 'a': Missing", "`shop.add(a: int, b: int = 1)`"),
     (("enqueue", "shop:hf", "shop.add", "{a:1}"), 2, "'{a:1}' begins like JSON and is not", "quote it"),
     (("enqueue", "shop:hf", "shop.add", "a=1", "a=2"), 2, "the argument 'a' was given twice", "`a=…`"),
     (("enqueue", "shop:hf", "shop.add", "1", "--timeout", "1"), 2, "--timeout is for --wait", "`--wait`"),
