@@ -37,8 +37,10 @@ campaign: $(STAMP) ## Run processes under random faults for a while and check ev
 ablate: $(STAMP) ## Remove each safeguard in turn and show that a test notices
 	@$(BIN)/python -m tests.ablate $(ARGS)
 
-docs: $(STAMP) ## Check that the documentation is true
-	@$(BIN)/python -m pytest -q tests/docs $(ARGS)
+docs: $(STAMP) ## Build the documentation as a site, and check that it is true
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "The site is in site/; begin with site/index.html"
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/docs $(ARGS)
 
 # The stamp holds the directory it was made for: in a copied tree, .venv would run the original's sources.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeAlias
 
-from bench import baseline, peer, pgqueuer_peer, postgres_loop, postgres_server, scenarios
+from bench import baseline, peer, pgqueuer_peer, postgres_library, postgres_loop, postgres_server, scenarios
 from bench.race import Cost, Figures
 from holdfast.local import LocalPostgres
 
@@ -23,6 +23,11 @@ _RATIOS = [
     ("enqueue in bulk", "baseline: insert in bulk"),
     ("drain, one worker", "baseline: claim and settle"),
     ("drain, one worker", "peer: Huey on SQLite, drain"),
+    ("postgres: enqueue in bulk", "postgres baseline: insert in bulk"),
+    ("postgres: drain, one worker", "postgres baseline: drain, one process"),
+    ("postgres: drain, two workers", "postgres baseline: drain, two processes"),
+    ("postgres: drain, one worker", "postgres peer: PgQueuer, one process"),
+    ("postgres: drain, two workers", "postgres peer: PgQueuer, two processes"),
     ("postgres baseline: drain, one process", "postgres peer: PgQueuer, one process"),
     ("postgres baseline: drain, two processes", "postgres peer: PgQueuer, two processes"),
 ]
@@ -59,7 +64,15 @@ def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> 
     def pgqueuer(processes: int) -> Figures | None:
         return pgqueuer_peer.drain(fresh(), jobs // 2, processes=processes, cost=cost, python=peer_python)
 
+    def library(scenario: str, processes: int = 1) -> Figures:
+        return postgres_library.measure(fresh(), scenario, jobs, processes=processes, cost=cost)
+
     return {
+        "postgres: enqueue in bulk": (_COSTS, lambda: library("bulk")),
+        "postgres: enqueue, 100 callers": (_COSTS, lambda: library("callers")),
+        "postgres: drain, one worker": (_COSTS, lambda: library("drain")),
+        "postgres: drain, two workers": (_COSTS, lambda: library("drain", 2)),
+        "postgres: pickup, p50 p99": ("ms", lambda: postgres_library.pickup(fresh(), 300)),
         "postgres baseline: insert in bulk": (
             _COSTS,
             lambda: postgres_loop.insert_in_bulk(fresh(), jobs, cost=cost),

@@ -1,6 +1,8 @@
-"""For all tests: the shipped checks fail as readably as the tests themselves."""
+"""For all tests: the shipped checks fail as readably as the tests themselves, and Ctrl-C can be tested."""
 
 from __future__ import annotations
+
+import signal
 
 import pytest
 
@@ -8,3 +10,8 @@ import pytest
 pytest.register_assert_rewrite("holdfast.testing.contracts")
 
 pytest_plugins = ["tests.postgres.fixtures", "tests.postgres.emptied"]
+
+# A shell starts what it puts into the background with SIGINT ignored. Processes that tests start would inherit that,
+# and a test that presses Ctrl-C would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,15 +27,23 @@ class Shop(NamedTuple):
         return f"sqlite:///{self.path / 'jobs.db'}"
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return make_shop(tmp_path)
-
-
-def make_shop(path: Path) -> Shop:
-    """A new shop in this directory."""
+@pytest.fixture(scope="session")
+def filled_shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """Made once, to be copied: no test works in it."""
+    path = tmp_path_factory.mktemp("filled")
     (path / "shop.py").write_text(SHOP, "utf-8")
     return asyncio.run(_filled(path))
+
+
+@pytest.fixture
+def shop(tmp_path: Path, filled_shop: Shop) -> Shop:
+    return copied(filled_shop, tmp_path)
+
+
+def copied(shop: Shop, path: Path) -> Shop:
+    """The same shop in another directory."""
+    shutil.copytree(shop.path, path, dirs_exist_ok=True)
+    return shop._replace(path=path)
 
 
 async def _filled(path: Path) -> Shop:

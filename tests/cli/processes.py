@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import pty
@@ -12,6 +14,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,7 +77,18 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def hold(*words: str, cwd: Path, **env: str) -> Ended:
-    """One command, on pipes, without a terminal anywhere."""
+    """One command, on files in place of a terminal, in a process that was forked from one with all its imports."""
+    zygote = _zygote()
+    assert zygote.stdin is not None
+    assert zygote.stdout is not None
+    with patience(zygote):
+        zygote.stdin.write(json.dumps([words, str(cwd), environment(**env)]) + "\n")
+        zygote.stdin.flush()
+        return Ended(*json.loads(zygote.stdout.readline()))
+
+
+def hold_alone(*words: str, cwd: Path, **env: str) -> Ended:
+    """One command, on pipes, in a process of its own from the start."""
     done = subprocess.run(
         [*COMMAND, *words],
         cwd=cwd,
@@ -87,19 +101,31 @@ def hold(*words: str, cwd: Path, **env: str) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
-def hold_many(commands: Sequence[Sequence[str]], *, cwd: Path) -> list[Ended]:
-    """Many commands, in order, each in a process of its own, for the imports of one."""
-    done = subprocess.run(
+@functools.cache
+def _zygote() -> subprocess.Popen[str]:
+    """One per process that runs tests; it ends with that one, at the end of its input."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("zygote.py"))],
-        cwd=cwd,
         env=environment(),
-        input=json.dumps(commands),
-        capture_output=True,
+        stdin=pipe,
+        stdout=pipe,
         text=True,
-        timeout=2 * PATIENCE_S,
     )
-    assert done.returncode == 0, done.stderr
-    return [Ended(*json.loads(line)) for line in done.stdout.splitlines()]
+    atexit.register(process.communicate)
+    return process
+
+
+@contextlib.contextmanager
+def patience(process: subprocess.Popen[Any], seconds: float = PATIENCE_S) -> Iterator[None]:
+    """A process that hangs is killed: its test fails by what is missing, and tells what it said until then."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def on_terminal(
@@ -121,14 +147,15 @@ def on_terminal(
     said = b""
     todo = list(answers)
     try:
-        while chunk := _read(master):
-            said += chunk
-            if todo and todo[0][0] in said.decode("utf-8", "replace"):
-                match todo.pop(0)[1]:
-                    case str() as keys:
-                        os.write(master, keys.encode())
-                    case Path() as file:
-                        file.touch()
+        with patience(process):
+            while chunk := _read(master):
+                said += chunk
+                if todo and todo[0][0] in said.decode("utf-8", "replace"):
+                    match todo.pop(0)[1]:
+                        case str() as keys:
+                            os.write(master, keys.encode())
+                        case Path() as file:
+                            file.touch()
         return Ended(process.wait(PATIENCE_S), said.decode().replace("\r\n", "\n"), "")
     finally:
         process.kill()
@@ -163,7 +190,8 @@ def starting(cwd: Path, *words: str, **env: str) -> Iterator[subprocess.Popen[st
     command = [*COMMAND, "worker", *words]
     with subprocess.Popen(command, cwd=cwd, env=environment(**env), stderr=subprocess.PIPE, text=True) as process:
         try:
-            yield process
+            with patience(process, 2 * PATIENCE_S):
+                yield process
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_S) == 0
         finally:

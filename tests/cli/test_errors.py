@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Shop, make_shop
-from tests.cli.processes import Ended, hold, hold_many
+from tests.cli.conftest import Shop, copied
+from tests.cli.processes import hold
 
 NOBODY = "00000000-0000-7000-8000-000000000000"
 STORE = ("--url", "sqlite:///jobs.db")
@@ -54,12 +54,17 @@ TABLE: tuple[tuple[tuple[str, ...], int, str, str], ...] = (
     (("worker", "leaver:hf"), 2, "'leaver' cannot be imported: SystemExit: 3", "--debug"),
     (("worker", "shop:app"), 2, "module 'shop' has no 'app'", "`shop:hf`"),
     (("worker", "shop:number"), 2, "shop:number is not a Holdfast app but of type int", "`shop:hf`"),
+    (("worker", "--reload"), 2, "which app?", "HOLDFAST_APP"),
+    (("worker", "shop", "--reload"), 2, "'shop' does not name an app", "module:attribute"),
+    (("worker", "shop:hf", "--reload-dir", "."), 2, "--reload-dir is for --reload", "add `--reload`"),
+    (("worker", "shop:hf", "--reload", "--reload-dir", "no"), 2, "there is no directory no", "`--reload-dir`"),
     (("worker", "shop:hf", "-A", "shop:hf"), 2, "two apps were named", "not both"),
     (("jobs", "list", "-A", "shop:hf", *STORE), 2, "-A and --url were both given", "one of them"),
     (("enqueue", "shop:hf"), 2, "which task of shop:hf?", "`holdfast enqueue shop:hf TASK ARGS…`"),
     (("enqueue", "shop:hf", "ad"), 2, "app shop:hf has no task 'ad'", "`shop.add`"),
     (("enqueue", "shop:hf", "zzz"), 2, "app shop:hf has no task 'zzz'", "its tasks are shop.add, shop.charge"),
     (("enqueue", "shop:hf", "shop.add", "two"), 2, "argument 'a': Input should be a valid integer", "read as JSON"),
+    (("enqueue", "shop:hf", "shop.add"), 2, "argument 'a': Missing", "`shop.add(a: int, b: int = 1)`"),
     (("enqueue", "shop:hf", "shop.add", "{a:1}"), 2, "'{a:1}' begins like JSON and is not", "quote it"),
     (("enqueue", "shop:hf", "shop.add", "a=1", "a=2"), 2, "the argument 'a' was given twice", "`a=…`"),
     (("enqueue", "shop:hf", "shop.add", "1", "--timeout", "1"), 2, "--timeout is for --wait", "`--wait`"),
@@ -76,23 +81,24 @@ MODULES = {
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, ...], Ended]]:
-    """All rows of the table, run on one shop."""
-    shop = make_shop(tmp_path_factory.mktemp("shop"))
+def unchanged(tmp_path_factory: pytest.TempPathFactory, filled_shop: Shop) -> Iterator[Shop]:
+    """One shop for all rows: whatever is refused changes nothing."""
+    shop = copied(filled_shop, tmp_path_factory.mktemp("shop"))
     for name, text in MODULES.items():
         (shop.path / f"{name}.py").write_text(text, "utf-8")
-    names = {"DONE": shop.done, "LATER": shop.later, "DEAD": shop.dead[0]}
     before = {path.name for path in shop.path.iterdir()}
-    commands = [[names.get(word, word) for word in words] for words, *_ in TABLE]
-    yield dict(zip([words for words, *_ in TABLE], hold_many(commands, cwd=shop.path), strict=True))
+    jobs = hold("jobs", "list", *STORE, "--json", cwd=shop.path).out
+    yield shop
+    assert hold("jobs", "list", *STORE, "--json", cwd=shop.path).out == jobs
     assert {path.name for path in shop.path.iterdir()} - before <= {"__pycache__", "jobs.db-wal", "jobs.db-shm"}
 
 
 @pytest.mark.parametrize(("words", "code", "sentence", "remedy"), TABLE, ids=[" ".join(words) for words, *_ in TABLE])
 def test_an_error_is_a_sentence_and_what_to_try(
-    words: tuple[str, ...], code: int, sentence: str, remedy: str, outcomes: dict[tuple[str, ...], Ended]
+    words: tuple[str, ...], code: int, sentence: str, remedy: str, unchanged: Shop
 ) -> None:
-    ended = outcomes[words]
+    names = {"DONE": unchanged.done, "LATER": unchanged.later, "DEAD": unchanged.dead[0]}
+    ended = hold(*(names.get(word, word) for word in words), cwd=unchanged.path)
     assert (ended.code, ended.out) == (code, ""), ended
     first, *rest = ended.err.splitlines()
     assert first.startswith("holdfast: ")

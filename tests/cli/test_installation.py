@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.architecture.sources import ROOT
-from tests.cli.processes import PATIENCE_S, environment, hold
+from tests.cli.processes import PATIENCE_S, environment, hold_alone
 
 from holdfast import __version__
 from holdfast.cli.demo.tasks_file import PLACES
@@ -22,11 +24,13 @@ def python(code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_library_does_not_import_the_command_line(tmp_path: Path) -> None:
-    ended = python("import sys, holdfast; print({'typer', 'rich', 'holdfast.cli'} & set(sys.modules))", tmp_path)
+    ended = python(
+        "import sys, holdfast; print({'typer', 'rich', 'watchfiles', 'holdfast.cli'} & set(sys.modules))", tmp_path
+    )
     assert ended.stdout == "set()\n", ended
 
 
-@pytest.mark.parametrize("missing", ["typer", "rich"])
+@pytest.mark.parametrize("missing", ["typer", "rich", "watchfiles"])
 def test_without_the_extra_it_says_what_to_install(missing: str, tmp_path: Path) -> None:
     ended = python(f"import sys; sys.modules['{missing}'] = None; import holdfast.cli.main", tmp_path)
     assert ended.returncode == 1
@@ -51,9 +55,53 @@ def test_the_wheel_brings_the_demonstrations_tasks_where_they_are_looked_for() -
 
 
 def test_it_tells_its_version(tmp_path: Path) -> None:
-    assert hold("--version", cwd=tmp_path).out == f"holdfast {__version__}\n"
+    assert hold_alone("--version", cwd=tmp_path).out == f"holdfast {__version__}\n"
 
 
-def test_shells_are_told_how_to_complete(tmp_path: Path) -> None:
-    ended = hold(cwd=tmp_path, _HOLDFAST_COMPLETE="complete_bash", COMP_WORDS="holdfast jobs ", COMP_CWORD="2")
-    assert ended.out.split() == ["list", "show", "explain", "cancel", "retry", "wait"]
+#: (what stands on the command line, what can come in its last place)
+COMPLETIONS = {
+    "holdfast ": ["worker", "enqueue", "workers", "migrate", "doctor", "jobs", "dead", "queues"],
+    "holdfast jobs ": ["list", "show", "explain", "cancel", "retry", "wait"],
+    "holdfast worker --rel": ["--reload", "--reload-dir"],
+    "holdfast jobs list --state re": ["ready"],
+}
+
+
+def test_a_shell_completes_commands_options_and_states(tmp_path: Path) -> None:
+    script = """
+        complete_line() {
+            COMP_WORDS=($1); [ "${1: -1}" = " " ] && COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+            _holdfast_completion holdfast; echo "${COMPREPLY[@]}"
+        }
+        eval "$(holdfast --show-completion)"
+        for line in "$@"; do complete_line "$line"; done
+    """
+    ended = bash(script, *COMPLETIONS, home=tmp_path)
+    found = dict(zip(COMPLETIONS, map(str.split, ended.stdout.splitlines()), strict=True))
+    assert found.keys() == COMPLETIONS.keys()
+    assert {line: sorted(words) for line, words in found.items() if line != "holdfast "} == {
+        line: sorted(words) for line, words in COMPLETIONS.items() if line != "holdfast "
+    }
+    assert set(COMPLETIONS["holdfast "]) <= set(found["holdfast "])
+
+
+def test_completion_is_installed_where_the_shell_finds_it(tmp_path: Path) -> None:
+    ended = bash("holdfast --install-completion; . ~/.bashrc; complete -p holdfast", home=tmp_path)
+    assert ended.stdout.splitlines()[-1] == "complete -o default -F _holdfast_completion holdfast", ended
+
+
+def bash(script: str, *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """A script of a shell that has `holdfast` on its path, and a home of its own."""
+    command = home / "bin" / "holdfast"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m holdfast "$@"\n', "utf-8")
+    command.chmod(0o755)
+    path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "--norc", "-c", script, "bash", *arguments],
+        cwd=home,
+        env=environment(HOME=str(home), PATH=path),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )

@@ -7,20 +7,15 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.cli.conftest import Shop
-from tests.cli.processes import hold, hold_many, working
+from tests.cli.processes import hold, working
 
 
 def test_waiting_jobs_are_explained_cancelled_and_awaited(shop: Shop) -> None:
     store = ["--url", shop.url]
-    why, both, gone, fine = hold_many(
-        [
-            ["jobs", "explain", shop.ready[0], *store],
-            ["jobs", "cancel", shop.later, shop.done, "-r", "no need", *store],
-            ["jobs", "wait", shop.later, shop.done, "--json", *store],
-            ["jobs", "wait", shop.done, *store],
-        ],
-        cwd=shop.path,
-    )
+    why = hold("jobs", "explain", shop.ready[0], *store, cwd=shop.path)
+    both = hold("jobs", "cancel", shop.later, shop.done, "-r", "no need", *store, cwd=shop.path)
+    gone = hold("jobs", "wait", shop.later, shop.done, "--json", *store, cwd=shop.path)
+    fine = hold("jobs", "wait", shop.done, *store, cwd=shop.path)
     assert why.out == f"job {shop.ready[0]} is ready, but no running worker serves queue 'default'\n"
     assert (both.code, both.out) == (4, f"{shop.later}\tcancelled\n{shop.done}\tended\n")
     assert gone.code == 1
@@ -46,16 +41,11 @@ def test_dead_jobs_are_mended_and_run_again(shop: Shop) -> None:
 def test_dead_jobs_are_counted_replayed_and_purged_by_filter(shop: Shop) -> None:
     store = ["--url", shop.url]
     where = ["--error-type", "holdfast.PermanentError", *store]
-    counted, purged, replayed, none, gone = hold_many(
-        [
-            ["dead", "replay", *where, "--dry-run"],
-            ["dead", "purge", shop.dead[0], "--yes", *store],
-            ["dead", "replay", *where, "--yes", "--json"],
-            ["dead", "replay", "--all", "--yes", *store],
-            ["dead", "replay", shop.dead[1], *store],
-        ],
-        cwd=shop.path,
-    )
+    counted = hold("dead", "replay", *where, "--dry-run", cwd=shop.path)
+    purged = hold("dead", "purge", shop.dead[0], "--yes", *store, cwd=shop.path)
+    replayed = hold("dead", "replay", *where, "--yes", "--json", cwd=shop.path)
+    none = hold("dead", "replay", "--all", "--yes", *store, cwd=shop.path)
+    gone = hold("dead", "replay", shop.dead[1], *store, cwd=shop.path)
     assert (counted.out, purged.out, replayed.json) == ("3\n", "1\n", {"replayed": 2})
     assert (none.code, none.out) == (0, "0\n")
     assert (gone.code, gone.out) == (4, "0\n")
@@ -71,7 +61,7 @@ def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
         ["list", "--json"],
         ["purge", "default", "--yes"],
     ]
-    ended = hold_many([["queues", *words, "--url", shop.url] for words in steps], cwd=shop.path)
+    ended = [hold("queues", *words, "--url", shop.url, cwd=shop.path) for words in steps]
     assert {each.code for each in ended} == {0}
     paused, listed, resumed, weighted, bounded, after, purged = ended
     assert paused.out == "queue default is paused\n"

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 from tests.cli.conftest import Shop
-from tests.cli.processes import COMMAND, PATIENCE_S, environment, hold
+from tests.cli.processes import COMMAND, PATIENCE_S, environment, hold, hold_alone
 
 
 def test_a_list_is_lines_of_fields_without_a_heading(shop: Shop) -> None:
@@ -69,7 +69,7 @@ def test_a_reader_that_goes_away_ends_it_silently(shop: Shop) -> None:
 
 def test_a_terminal_that_knows_no_such_letters_is_no_reason_to_fail(shop: Shop) -> None:
     words = ("enqueue", "shop:hf", "shop.charge", "Zoë", "--json")
-    job_id = hold(*words, cwd=shop.path, PYTHONIOENCODING="ascii").json["id"]
-    ended = hold("jobs", "show", job_id, "-A", "shop:hf", cwd=shop.path, PYTHONIOENCODING="ascii")
+    job_id = hold_alone(*words, cwd=shop.path, PYTHONIOENCODING="ascii").json["id"]
+    ended = hold_alone("jobs", "show", job_id, "-A", "shop:hf", cwd=shop.path, PYTHONIOENCODING="ascii")
     assert (ended.code, ended.err) == (0, "")
     assert r"Zo\xeb" in ended.out

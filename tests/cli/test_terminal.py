@@ -36,6 +36,29 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_ids(shop: Shop) -> None:
         assert max(len(line) for line in lines.splitlines()) <= width
 
 
+def test_an_id_stays_whole_however_narrow_the_terminal(shop: Shop) -> None:
+    listed = on_terminal("jobs", "list", "-s", "succeeded", "--url", shop.url, cwd=shop.path, width=30)
+    assert _COLOUR.sub("", listed.out).splitlines()[1].split() == [shop.done, "succeeded"]
+    shown = on_terminal("jobs", "show", shop.done, "--url", shop.url, cwd=shop.path, width=30)
+    assert _COLOUR.sub("", shown.out).splitlines()[:2] == [f"id: {shop.done}", "state: succeeded"]
+
+
+def test_errors_of_dead_jobs_go_before_details_where_not_all_fits(shop: Shop) -> None:
+    ended = on_terminal("dead", "list", "--url", shop.url, cwd=shop.path, width=86)
+    heading, row, *_ = _COLOUR.sub("", ended.out).splitlines()
+    assert heading.split() == ["id", "reason", "task", "queue", "error"]
+    assert "  holdfast.Perm" in row
+    assert row.rstrip().endswith("…")
+    assert len(row) <= 86
+
+
+def test_doctor_says_its_verdicts_on_a_narrow_terminal(shop: Shop) -> None:
+    ended = on_terminal("doctor", "-A", "shop:hf", cwd=shop.path, width=50)
+    table = _COLOUR.sub("", ended.out).partition("\nwarn: ")[0].splitlines()[1:]
+    assert {row.split()[0] for row in table} == {"ok", "warn"}
+    assert max(len(row) for row in table) <= 50
+
+
 def test_the_help_fits_a_narrow_terminal(shop: Shop) -> None:
     ended = on_terminal("enqueue", "--help", cwd=shop.path, width=60)
     prose = ended.out.partition("\n  holdfast enqueue")[0]  # examples stay in one piece, to be copied
@@ -64,6 +87,7 @@ def test_ctrl_c_while_waiting_is_silent(shop: Shop) -> None:
     words = ("jobs", "wait", shop.later, "--url", shop.url)
     ended = on_terminal(*words, cwd=shop.path, answers=[("scheduled", "\x03")])
     assert ended.code == 130
+    assert ended.out.startswith("note: no worker is running: `holdfast worker` starts one\n")
     assert "Traceback" not in ended.out
     assert "holdfast:" not in ended.out
 
@@ -77,5 +101,6 @@ def test_many_are_counted_and_asked_about(shop: Shop) -> None:
     assert "Traceback" not in interrupted.out
     agreed = on_terminal(*words, cwd=shop.path, answers=[("3 dead jobs to purge: go on? [y/N]", "y\n")])
     assert agreed.code == 0
+    assert re.search(r"purge .*100%", _CONTROL.sub("", agreed.out))
     assert "3 dead jobs purged" in agreed.out
     assert hold("dead", "list", "--url", shop.url, cwd=shop.path).out == ""

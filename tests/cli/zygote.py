@@ -1,10 +1,12 @@
-"""Runs many commands, each in a process of its own that is forked after the imports: those are most of the time.
+"""Runs commands, each in a process of its own that is forked after the imports: those are most of the time.
 
-Reads a list of commands as JSON, writes one line of JSON per command: exit code, output, error output.
+Reads one line of JSON per command (words, directory, environment) and answers with one: exit code, output, error
+output. It starts no thread, so that forking is safe.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -14,13 +16,17 @@ from holdfast.cli.main import run
 
 
 def main() -> None:
-    for words in json.load(sys.stdin):
+    gc.freeze()  # what is shared with the children is not to be copied by looking at it
+    for line in sys.stdin:
+        words, directory, environment = json.loads(line)
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             child = os.fork()
             if child == 0:
-                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-                os.dup2(out.fileno(), 1)
-                os.dup2(err.fileno(), 2)
+                os.chdir(directory)
+                os.environ.clear()
+                os.environ.update(environment)
+                for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), out.fileno(), err.fileno())):
+                    os.dup2(file, number)
                 run(words)
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             out.seek(0)

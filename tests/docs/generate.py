@@ -30,12 +30,31 @@ from holdfast.core.state import State
 from holdfast.core.worker import WorkerInfo
 
 END = "<!-- end -->"
+ENV_HEAD = """\
+# Every setting of Holdfast as a variable of the environment. Made from the code: python -m tests.docs.generate
+#
+# Copy this file to .env and take away the # before what you want to change; what is shown are the defaults.
+# Holdfast does not read .env by itself: docs/configuration.md says how a shell, systemd and docker do.
+
+# A file with settings, in place of holdfast.toml or pyproject.toml in the current directory.
+#HOLDFAST_CONFIG=holdfast.toml
+"""
 
 
 def settings_table() -> str:
     """One row per setting."""
     rows = [f"| `{each.name}` | `{each.variable}` | {each.requirement} | {each.doc} |" for each in Config.settings()]
     return "\n".join(["| setting | variable | value | meaning |", "|---|---|---|---|", *rows])
+
+
+def env_example() -> str:
+    """Every setting as a variable, commented out, with its default; fit for a shell, systemd and docker."""
+    parts = [ENV_HEAD]
+    for each in Config.settings():
+        value = ",".join(each.default) if isinstance(each.default, tuple) else each.default
+        shown = f"{value:g}" if isinstance(value, float) and value < 1e6 else value
+        parts.append(f"# {each.doc.replace('`', '')}\n# Value: {each.requirement}.\n#{each.variable}={shown}\n")
+    return "\n".join(parts)
 
 
 def error_tree() -> str:
@@ -122,13 +141,16 @@ def demo_picture() -> str:
 #: (page, part, what makes it)
 PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "demo", demo_picture),
-    ("docs/configuration.md", "settings", settings_table),
-    ("docs/errors.md", "tree", error_tree),
-    ("docs/errors.md", "table", error_table),
-    ("docs/cli.md", "exit codes", exit_table),
-    ("docs/cli.md", "fields", field_lists),
-    ("docs/cli.md", "commands", command_help),
+    ("docs/reference/configuration.md", "settings", settings_table),
+    ("docs/reference/errors.md", "tree", error_tree),
+    ("docs/reference/errors.md", "table", error_table),
+    ("docs/reference/cli.md", "exit codes", exit_table),
+    ("docs/reference/cli.md", "fields", field_lists),
+    ("docs/reference/cli.md", "commands", command_help),
 )
+
+#: (file, what makes all of it)
+FILES: tuple[tuple[str, Callable[[], str]], ...] = ((".env.example", env_example),)
 
 
 def renewed(text: str, part: str, content: str) -> str:
@@ -146,6 +168,9 @@ def main() -> None:
         path: Path = ROOT / page
         path.write_text(renewed(path.read_text("utf-8"), part, make()), "utf-8")
         print(f"{page}: {part}")
+    for name, make in FILES:
+        (ROOT / name).write_text(make(), "utf-8")
+        print(name)
 
 
 if __name__ == "__main__":

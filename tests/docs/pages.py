@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_FENCE = re.compile(r"^```(\w*)$")
+_FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?$")
 
 
 class Block(NamedTuple):
@@ -20,6 +20,8 @@ class Block(NamedTuple):
     """Of its first line of content, counted from 1."""
     last_line: int
     """Of the closing fence."""
+    title: str = ""
+    """The file that it is, or the terminal that it is typed into."""
 
 
 def pages() -> list[Path]:
@@ -36,19 +38,19 @@ def name_of(page: Path) -> str:
 def blocks(text: str) -> list[Block]:
     """The fenced blocks of a page, in order."""
     found: list[Block] = []
-    inside: tuple[str, int] | None = None
+    inside: tuple[str, str, int] | None = None
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         fence = _FENCE.match(line)
         if fence is None:
             continue
         if inside is None:
-            inside = (fence[1], number)
+            inside = (fence[1], fence[2] or "", number)
             continue
-        language, opened = inside
-        found.append(Block(language, "\n".join(lines[opened : number - 1]) + "\n", opened + 1, number))
+        language, title, opened = inside
+        found.append(Block(language, "\n".join(lines[opened : number - 1]) + "\n", opened + 1, number, title))
         inside = None
-    assert inside is None, f"the block that begins in line {inside and inside[1]} is never closed"
+    assert inside is None, f"the block that begins in line {inside and inside[2]} is never closed"
     return found
 
 

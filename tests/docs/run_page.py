@@ -1,6 +1,7 @@
 """Runs a page's Python blocks, in order, in one namespace, with `await` at the top level as `python -m asyncio` has it.
 
-A `text` block right after a Python block is what that block prints (`...` stands for anything).
+A block with a title is a file, not a part of the session. A `text` block right after a Python block is what that block
+prints (`...` stands for anything).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def main(page: Path) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     with asyncio.Runner() as runner:
         for block, following in zip(found, [*found[1:], None], strict=True):
-            if block.language == "python":
+            if block.language == "python" and not block.title:
                 printed = _run(block, page.name, namespace, runner)
                 if following is not None and following.language == "text" and following.line - block.last_line <= 3:
                     _compare(following, printed, page.name)

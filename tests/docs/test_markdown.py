@@ -9,7 +9,9 @@ from tests.docs.pages import ROOT, blocks, name_of, pages
 from tests.docs.run_page import main
 from tests.docs.subprocesses import run_python
 
-WITH_CODE = [page for page in pages() if any(b.language == "python" for b in blocks(page.read_text("utf-8")))]
+WITH_CODE = [
+    page for page in pages() if any(b.language == "python" and not b.title for b in blocks(page.read_text("utf-8")))
+]
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=name_of)

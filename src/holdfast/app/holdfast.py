@@ -34,6 +34,7 @@ from holdfast.core.unset import UNSET, Unset
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.daemon_executor import DaemonExecutor
 from holdfast.runtime.failpoints import arm_from_text
+from holdfast.runtime.loop import run_loop
 from holdfast.runtime.signals import stop_signals
 from holdfast.stores.base import Store, StoreStatus
 from holdfast.stores.health import StoreHealth
@@ -52,13 +53,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Holdfast:
     """An app: its settings, its tasks and, between `async with hf:` and its end, its open store.
 
-    `url` names the store: `postgresql://user@host/database`, `sqlite:///file.db`, or `:memory:` for tests. Defaults to
-    HOLDFAST_URL, else `sqlite:///holdfast.db` in the current directory. Every other setting of `Config` may be given by
-    name.
-
-    `defaults` are options for all tasks of this app, `queue_defaults` for those of a queue. `lifespan` is an async
-    generator (or context manager) function that gets the app: each worker runs it around its work.
+    - `url`: the store, as `postgresql://user@host/database`, `sqlite:///file.db`, or `:memory:` for tests. Defaults to
+      the setting `url` (`HOLDFAST_URL`), else `sqlite:///holdfast.db` in the current directory.
+    - `defaults`: options for all tasks of this app; `queue_defaults`: for those of a queue, by its name.
+    - `lifespan`: an async generator (or context manager) function that gets the app; a worker runs it around its work.
+    - Every setting of `Config` may be given by name, as in `Holdfast(concurrency=20)`.
     """
+
+    sync: Sync
+    """Everything from code without an event loop: `hf.sync.enqueue(…)`, `task.sync.enqueue(…)`, `hf.sync.jobs`."""
 
     def __init__(
         self,
@@ -84,7 +87,6 @@ class Holdfast:
         self._opened: Opened | None = None
         self._open_in: tuple[asyncio.AbstractEventLoop, int] | None = None
         self.sync = Sync(connect=self._connect, shared=self._open_place, named=self.named)
-        """Everything from code without an event loop: `hf.sync.enqueue(…)`, `task.sync.enqueue(…)`, `hf.sync.jobs`."""
         if self.config.failpoints:
             arm_from_text(self.config.failpoints)
 
@@ -126,12 +128,15 @@ class Holdfast:
         timeout: Seconds | Unset | None = UNSET,
         soft_timeout: Seconds | Unset | None = UNSET,
     ) -> Any:
-        """Make a task of a function (`async def`, or `def`, which runs in a thread).
+        """Make a task of a function (`async def`, or `def`, which runs in a thread): `@hf.task`, or `@hf.task(…)`.
 
-        name: defaults to `module.qualname`. queue, priority: where its jobs wait. retry: a RetryPolicy.
-        timeout: the hard limit of a run in seconds, 300 by default, None for no limit. soft_timeout: raises
-        SoftTimeout inside the task, so that it can tidy up. base: options that it shares with other tasks;
-        what neither says comes from the queue's defaults, then from the app's.
+        - `name`: defaults to `module.qualname`; workers find the task by it.
+        - `queue`, `priority`: where its jobs wait.
+        - `retry`: a `RetryPolicy`.
+        - `timeout`: the hard limit of a run in seconds, 300 by default, None for no limit.
+        - `soft_timeout`: raises `SoftTimeout` inside the task then, so that it can tidy up.
+        - `base`: options that it shares with other tasks. What neither says comes from the queue's defaults, then from
+          the app's.
         """
         own = TaskDefaults(queue=queue, priority=priority, retry=retry, timeout=timeout, soft_timeout=soft_timeout)
         decorate = functools.partial(self._add_task, name=name, own=own, base=check_defaults("base", base))
@@ -273,7 +278,7 @@ class Holdfast:
         return await self.named(task).enqueue(*args, **kwargs)
 
     async def enqueue_many(self, requests: Sequence[Request]) -> list[JobHandle[Any]]:
-        """Enqueue all of them in one transaction, or none; handles in order."""
+        """Enqueue all of them (made by `task.request(…)`) in one transaction, or none; handles in order."""
         return await self._open_client().enqueue_many(requests)
 
     # ------------------------------------------------------------ operate
@@ -285,7 +290,7 @@ class Holdfast:
 
     @property
     def dead(self) -> DeadLetters:
-        """The dead letters: list, show, edit, replay, purge."""
+        """The dead letters: list, count, get, edit, replay, purge."""
         return self._open_client().dead
 
     @property
@@ -295,7 +300,7 @@ class Holdfast:
 
     @property
     def workers(self) -> Workers:
-        """Registered workers."""
+        """The workers that are registered: list."""
         return self._open_client().workers
 
     # ------------------------------------------------------------ work
@@ -314,7 +319,7 @@ class Holdfast:
 
     def run_worker(self, **settings: Any) -> None:
         """Open the app and work until SIGTERM or SIGINT: drain, then end; a second signal ends it now."""
-        asyncio.run(self._work(settings))
+        run_loop(self._work(settings))
 
     async def _work(self, settings: dict[str, Any]) -> None:
         asyncio.get_running_loop().set_default_executor(DaemonExecutor())

@@ -20,13 +20,18 @@ def names_an_app(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def load_app(name: str) -> Holdfast:
-    """The app of that name; its module is looked for in the current directory first."""
+def check_name(name: str) -> None:
+    """Refuse what cannot name an app."""
     if not names_an_app(name):
         raise Refused(
             f"{name!r} does not name an app",
             hint="write module:attribute, as in `-A shop.jobs:hf` for hf in shop/jobs.py",
         )
+
+
+def load_app(name: str) -> Holdfast:
+    """The app of that name; its module is looked for in the current directory first."""
+    check_name(name)
     module_name, _, attribute = name.partition(":")
     module = _imported(module_name)
     value: object = module

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import sys
 
@@ -17,6 +19,27 @@ def confirmed(what: str, *, hint: str) -> bool:
     # A running event loop takes Ctrl-C for itself and would leave the question standing.
     old = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return typer.confirm(f"{what}: go on?", err=True)
+        sys.stderr.write(f"{what}: go on? [y/N]: ")
+        sys.stderr.flush()
+        _await_input()
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        raise typer.Abort from None
     finally:
         signal.signal(signal.SIGINT, old)
+    if not answer:
+        raise typer.Abort
+    return answer.strip().lower() in ("y", "yes")
+
+
+def _await_input() -> None:
+    """Wait for a line, or for Ctrl-C, also one that comes between the question and the waiting: `input` misses that."""
+    woken, waking = os.pipe()
+    os.set_blocking(waking, False)
+    old = signal.set_wakeup_fd(waking)
+    try:
+        select.select([sys.stdin, woken], [], [])
+    finally:
+        signal.set_wakeup_fd(old)
+        os.close(woken)
+        os.close(waking)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -10,18 +11,37 @@ from typing import Any, NoReturn
 
 from holdfast.cli.exits import Refused
 from holdfast.core.errors import InvalidArguments
+from holdfast.core.task import TaskDefinition
 
 _NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
 
 @contextlib.contextmanager
-def explaining_arguments() -> Iterator[None]:
+def explaining_arguments(task: TaskDefinition | None) -> Iterator[None]:
     """A call that does not fit its task was, more often than not, a text that looks like a number."""
     try:
         yield
     except InvalidArguments as error:
-        hint = """values are read as JSON: the text 5 is written '"5"', a list '[1, 2]'"""
+        takes = "" if task is None else f"`{task.name}{_signature(task)}`; "
+        hint = f"""{takes}values are read as JSON: the text 5 is written '"5"', a list '[1, 2]'"""
         raise Refused(str(error), hint=hint) from error
+
+
+def _signature(task: TaskDefinition) -> inspect.Signature:
+    """What callers pass, written as in the source."""
+    passed = [
+        each.replace(annotation=_Plain(each.annotation)) if isinstance(each.annotation, str) else each
+        for name, each in inspect.signature(task.function).parameters.items()
+        if name not in task.provided
+    ]
+    return inspect.Signature(passed)
+
+
+class _Plain(str):
+    """An annotation that was not evaluated, shown without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def parse_call(words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:

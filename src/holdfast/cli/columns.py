@@ -27,20 +27,20 @@ def error(job: JobInfo) -> str:
 JOBS = (
     Column[JobInfo]("id", lambda job: job.id),
     Column[JobInfo]("state", lambda job: job.state.value),
-    Column[JobInfo]("task", lambda job: job.task, optional=True),
-    Column[JobInfo]("queue", lambda job: job.queue, optional=True),
-    Column[JobInfo]("priority", lambda job: job.priority, optional=True),
-    Column[JobInfo]("attempt", attempt, optional=True),
-    Column[JobInfo]("progress", progress, optional=True),
-    Column[JobInfo]("age", lambda job: age(job.created_at), optional=True),
+    Column[JobInfo]("task", lambda job: job.task, rank=1),
+    Column[JobInfo]("queue", lambda job: job.queue, rank=2),
+    Column[JobInfo]("priority", lambda job: job.priority, rank=3),
+    Column[JobInfo]("attempt", attempt, rank=4),
+    Column[JobInfo]("progress", progress, rank=5),
+    Column[JobInfo]("age", lambda job: age(job.created_at), rank=6),
 )
 
 DEAD = (
     Column[JobInfo]("id", lambda job: job.id),
     Column[JobInfo]("reason", lambda job: job.reason),
-    Column[JobInfo]("task", lambda job: job.task, optional=True),
-    Column[JobInfo]("queue", lambda job: job.queue, optional=True),
-    Column[JobInfo]("attempt", attempt, optional=True),
-    Column[JobInfo]("age", lambda job: age(job.ended_at), optional=True),
-    Column[JobInfo]("error", error, optional=True),
+    Column[JobInfo]("task", lambda job: job.task, rank=2),
+    Column[JobInfo]("queue", lambda job: job.queue, rank=3),
+    Column[JobInfo]("attempt", attempt, rank=5),
+    Column[JobInfo]("age", lambda job: age(job.ended_at), rank=4),
+    Column[JobInfo]("error", error, rank=1),
 )

@@ -112,7 +112,7 @@ async def edit(
     args, kwargs = parse_call(words or [])
     async with session.opened() as hf:
         job = await hf.dead.get(job_id)
-        with explaining_arguments():
+        with explaining_arguments(hf.tasks.get(job.task)):
             await hf.dead.edit(job.id, *args, **kwargs)
         if replay:
             await hf.dead.replay(job_id)

@@ -13,7 +13,7 @@ _COLUMNS = (
     Column[Finding]("", lambda finding: finding.verdict),
     Column[Finding]("what", lambda finding: finding.subject),
     Column[Finding]("found", lambda finding: finding.found),
-    Column[Finding]("what to do", lambda finding: finding.remedy or None, optional=True),
+    Column[Finding]("what to do", lambda finding: finding.remedy or None, rank=1),
 )
 
 

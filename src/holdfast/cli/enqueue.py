@@ -80,7 +80,7 @@ async def enqueue(
     async with session.opened(create=session.named_app() is not None, live=wait) as hf:
         named = hf.named(_known(session, hf, task))
         options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
-        with explaining_arguments():
+        with explaining_arguments(hf.tasks.get(named.name)):
             job = await named.options(**options).enqueue(*args, **kwargs)
         if not wait:
             session.out.done(f"enqueued {job.id}", {"id": job.id, "task": task}, plain=(job.id,))

@@ -25,8 +25,10 @@ async def follow(
     hf: Holdfast, job_ids: Sequence[JobId | str], out: Output, *, timeout_s: float | None, lines: bool
 ) -> list[JobInfo]:
     """The jobs, once all have ended; TimeoutError if they have not in time. `lines`: tell changes on the output."""
-    for job_id in job_ids:
-        await hf.jobs.get(job_id)  # so that a wrong one is told at once, not beside the bars of the others
+    # First, so that a wrong one is told at once, not beside the bars of the others.
+    jobs = [await hf.jobs.get(job_id) for job_id in job_ids]
+    if not out.as_json and not all(job.state.ended for job in jobs) and not await hf.workers.list():
+        out.note("note: no worker is running: `holdfast worker` starts one")
     with _noticing(out, lines=lines) as notice:
         try:
             async with asyncio.timeout(timeout_s):

@@ -14,7 +14,7 @@ try:
     from holdfast.cli.output import close_quietly, printable
 except ModuleNotFoundError as missing:
     name = (missing.name or "").partition(".")[0]
-    if name not in ("typer", "rich"):
+    if name not in ("typer", "rich", "watchfiles"):
         raise
     sys.exit(f"holdfast: the command line needs {name}, which is not installed\n  try: pip install 'holdfast[cli]'")
 

@@ -17,6 +17,9 @@ from rich.text import Text
 T = TypeVar("T")
 
 _WIDEST = 60
+_GAP = 2
+_SHORT = 16
+_NARROW = 60
 _STYLES = {
     "succeeded": "green", "ok": "green", "dead": "red", "fail": "bold red", "running": "cyan", "warn": "yellow",
     "cancelled": "dim", "paused": "yellow", "full": "red", "parked": "yellow",
@@ -28,8 +31,9 @@ class Column(NamedTuple, Generic[T]):
 
     title: str
     value: Callable[[T], object]
-    optional: bool = False
-    """Left out where the terminal is too narrow for all of them; the last such column goes first."""
+    rank: int = 0
+    """Where the terminal is too narrow for all columns, the one with the highest rank is left out first; never one with
+    rank 0."""
 
 
 class Output:
@@ -60,14 +64,18 @@ class Output:
             for name, value in fields.items():
                 self.line(name, value)
         else:
+            console = Console()
+            if console.width < _NARROW:  # a grid would break ids, which people copy: the terminal wraps lines better
+                for name, value in fields.items():
+                    console.print(Text(f"{name}: ", "bold"), Text(_text(name, value)), sep="", soft_wrap=True)
+                return
             grid = Table.grid(padding=(0, 2))
             grid.add_column(style="bold", no_wrap=True)
             grid.add_column(overflow="fold")
             for name, value in fields.items():
-                # A traceback keeps its lines; everything else is shown as it would be in a pipe.
-                text = _lines(value) if name == "traceback" else shown(value)
+                text = _text(name, value)
                 grid.add_row(name, Text(text, style=_STYLES.get(text, "")))
-            Console().print(grid)
+            console.print(grid)
 
     def done(self, sentence: str, fields: Mapping[str, Any], *, plain: Sequence[object] | None = None) -> None:
         """What a command did: a sentence, or JSON; `plain` is the line for a pipe where the sentence is not it."""
@@ -99,26 +107,33 @@ class Output:
     def _table(self, items: Sequence[T], columns: Sequence[Column[T]]) -> None:
         console = Console()
         rows = [[shown(column.value(item)) for column in columns] for item in items]
-        kept = _fitting(columns, rows, console.width)
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        widths = [
+            max(len(column.title), min(_WIDEST, max(len(row[place]) for row in rows)))
+            for place, column in enumerate(columns)
+        ]
+        kept = _fitting(columns, widths, console.width)
+        # The last may be cut short; what else cannot be left out stays whole, ids above all: then lines are wrapped.
+        rest = console.width - sum(widths[place] + _GAP for place in kept[:-1])
+        widths[kept[-1]] = min(widths[kept[-1]], max(rest, _SHORT))
+        total = sum(widths[place] + _GAP for place in kept) - _GAP
+        console = Console(width=max(console.width, total))
+        table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
         for place in kept:
-            table.add_column(columns[place].title, no_wrap=True, overflow="ellipsis", max_width=_WIDEST)
+            width = widths[place]
+            table.add_column(columns[place].title, no_wrap=True, overflow="ellipsis", min_width=width, max_width=width)
         for row in rows:
             table.add_row(*(Text(row[place], style=_STYLES.get(row[place], "")) for place in kept))
         console.print(table)
 
 
-def _fitting(columns: Sequence[Column[T]], rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The places of the columns that fit."""
-    widths = [
-        max(len(column.title), min(_WIDEST, max(len(row[place]) for row in rows)))
-        for place, column in enumerate(columns)
-    ]
+def _fitting(columns: Sequence[Column[T]], widths: Sequence[int], width: int) -> list[int]:
+    """The places of the columns that fit, the last of them perhaps cut short."""
     kept = list(range(len(columns)))
-    for place in reversed(range(len(columns))):
-        if sum(widths[each] + 2 for each in kept) - 2 <= width:
+    for place in sorted(kept, key=lambda each: columns[each].rank, reverse=True):
+        last = kept[-1]
+        if sum(widths[each] + _GAP for each in kept if each != last) + min(widths[last], _SHORT) <= width:
             break
-        if columns[place].optional:
+        if columns[place].rank:
             kept.remove(place)
     return kept
 
@@ -170,7 +185,10 @@ def close_quietly() -> None:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-def _lines(value: object) -> str:
+def _text(name: str, value: object) -> str:
+    """A traceback keeps its lines; everything else is shown as it would be in a pipe."""
+    if name != "traceback":
+        return shown(value)
     return "\n".join(printable(line) for line in str(value).splitlines())
 
 

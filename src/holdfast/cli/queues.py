@@ -29,14 +29,14 @@ _COLUMNS = (
     Column[QueueInfo]("queue", lambda queue: queue.name),
     Column[QueueInfo]("state", _state),
     Column[QueueInfo]("ready", lambda queue: queue.ready),
-    Column[QueueInfo]("running", lambda queue: queue.running, optional=True),
-    Column[QueueInfo]("scheduled", lambda queue: queue.scheduled, optional=True),
-    Column[QueueInfo]("dead", lambda queue: queue.dead, optional=True),
-    Column[QueueInfo]("parked", lambda queue: queue.parked, optional=True),
-    Column[QueueInfo]("blocked", lambda queue: queue.blocked, optional=True),
-    Column[QueueInfo]("weight", lambda queue: queue.settings.weight, optional=True),
+    Column[QueueInfo]("running", lambda queue: queue.running, rank=1),
+    Column[QueueInfo]("scheduled", lambda queue: queue.scheduled, rank=2),
+    Column[QueueInfo]("dead", lambda queue: queue.dead, rank=3),
+    Column[QueueInfo]("parked", lambda queue: queue.parked, rank=4),
+    Column[QueueInfo]("blocked", lambda queue: queue.blocked, rank=5),
+    Column[QueueInfo]("weight", lambda queue: queue.settings.weight, rank=6),
     Column[QueueInfo](
-        "oldest", lambda queue: None if queue.oldest_ready_s is None else f"{queue.oldest_ready_s:.0f}s", optional=True
+        "oldest", lambda queue: None if queue.oldest_ready_s is None else f"{queue.oldest_ready_s:.0f}s", rank=7
     ),
 )
 

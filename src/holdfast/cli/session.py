@@ -20,7 +20,7 @@ from holdfast.cli.output import Output, close_quietly
 from holdfast.config import Config, is_postgres, sqlite_path
 
 P = ParamSpec("P")
-R = TypeVar("R", bound="Exit | Coroutine[Any, Any, Exit | None] | None")
+R = TypeVar("R", bound="int | Coroutine[Any, Any, Exit | None] | None")
 
 
 _LIVE_S = 0.1
@@ -29,10 +29,11 @@ _LIVE_S = 0.1
 class Session:
     """One command at work."""
 
-    def __init__(self, *, app: str | None, url: str | None, out: Output) -> None:
+    def __init__(self, *, app: str | None, url: str | None, out: Output, debug: bool = False) -> None:
         self.app = app
         self.url = url
         self.out = out
+        self.debug = debug
 
     def named_app(self) -> str | None:
         """The app that was named, by option or else by the settings; a store that was named goes before those."""
@@ -130,7 +131,7 @@ def command(
         def call(
             *, debug: bool, app: str | None = None, url: str | None = None, as_json: bool = False, **arguments: Any
         ) -> None:
-            session = Session(app=app, url=url, out=Output(as_json=as_json))
+            session = Session(app=app, url=url, out=Output(as_json=as_json), debug=debug)
             try:
                 ending: Any = function(session, **arguments)  # type: ignore[call-arg]  # typer has matched them
                 code = asyncio.run(ending) if inspect.iscoroutine(ending) else ending

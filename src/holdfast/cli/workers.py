@@ -12,11 +12,11 @@ from holdfast.core.worker import WorkerInfo
 _COLUMNS = (
     Column[WorkerInfo]("id", lambda worker: worker.id),
     Column[WorkerInfo]("running", lambda worker: f"{worker.running}/{worker.concurrency}"),
-    Column[WorkerInfo]("host", lambda worker: worker.host, optional=True),
-    Column[WorkerInfo]("pid", lambda worker: worker.pid, optional=True),
-    Column[WorkerInfo]("queues", lambda worker: ",".join(worker.queues) or "all", optional=True),
-    Column[WorkerInfo]("age", lambda worker: age(worker.started_at), optional=True),
-    Column[WorkerInfo]("lease until", lambda worker: worker.lease_until, optional=True),
+    Column[WorkerInfo]("host", lambda worker: worker.host, rank=1),
+    Column[WorkerInfo]("pid", lambda worker: worker.pid, rank=2),
+    Column[WorkerInfo]("queues", lambda worker: ",".join(worker.queues) or "all", rank=3),
+    Column[WorkerInfo]("age", lambda worker: age(worker.started_at), rank=4),
+    Column[WorkerInfo]("lease until", lambda worker: worker.lease_until, rank=5),
 )
 
 

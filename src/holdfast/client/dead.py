@@ -39,7 +39,10 @@ class DeadLetters:
         limit: int = 100,
         before: JobId | str | None = None,
     ) -> list[JobInfo]:
-        """Dead jobs that match all of these, newest first. `text` is looked for in the error's message."""
+        """Dead jobs that match all of these, newest first; `before` is the last id of the page before.
+
+        `text` is looked for in the error's message; `reason` is `exhausted`, `permanent`, `poison`, ….
+        """
         where = _where(queue=queue, task=task, tenant=tenant, error_type=error_type, text=text, reason=reason)
         cursor = None if before is None else parse_job_id(before)
         return await self._store.list_jobs(where, limit=check_limit(limit), before=cursor)
@@ -62,7 +65,10 @@ class DeadLetters:
         everything: bool = False,
         **filters: str | None,
     ) -> int:
-        """Run dead jobs again: one, several, or all that match; each keeps its id and history. Returns how many."""
+        """Run dead jobs again: one, several, or all that match; each keeps its id and history. Returns how many.
+
+        Filters are those of `list`; `everything=True` stands for no filter.
+        """
         return await self._on_matching(self._store.replay_jobs, job_ids, everything, filters, "replay")
 
     async def purge(
@@ -72,7 +78,7 @@ class DeadLetters:
         everything: bool = False,
         **filters: str | None,
     ) -> int:
-        """Drop dead jobs for good: one, several, or all that match. Returns how many."""
+        """Drop dead jobs for good: one, several, or all that match, as for `replay`. Returns how many."""
         return await self._on_matching(self._store.purge_dead, job_ids, everything, filters, "purge")
 
     async def edit(self, job_id: JobId | str, /, *args: Any, **kwargs: Any) -> None:

@@ -22,6 +22,9 @@ class JobHandle(Generic[R]):
 
     __slots__ = ("_client", "decode", "id")
 
+    id: JobId
+    """The job's id, a UUID that grows with time."""
+
     def __init__(self, job_id: JobId, client: Client, decode: Callable[[bytes | None], R]) -> None:
         self.id = job_id
         self._client = client

@@ -32,12 +32,16 @@ class Queues:
         await self._change(queue, paused=True)
 
     async def resume(self, queue: str) -> None:
+        """Start its jobs again."""
         await self._change(queue, paused=False)
 
     async def set_weights(
         self, queue: str, *, weight: float | None = None, priorities: Mapping[str, float] | None = None
     ) -> None:
-        """Share of this queue against others (`weight`), and of its priorities among themselves, by name."""
+        """Share of this queue against others (`weight`), and of its priorities among themselves, by name.
+
+        0 means only when nothing else is ready. What is left out stays as it is.
+        """
         changes: dict[str, object] = {}
         if weight is not None:
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight <= 1_000_000:
@@ -76,4 +80,5 @@ class Workers:
         self._store = store
 
     async def list(self) -> list[WorkerInfo]:
+        """Every worker, with what it runs now. One that died stays until its lease has ended."""
         return await self._store.list_workers()

@@ -59,7 +59,10 @@ class Opened(NamedTuple):
 
 
 class Sync:
-    """See the module's duties. `with hf.sync:` opens at once and closes at its end; both may be left out."""
+    """`hf.sync`: what the app does, for code without an event loop; each call waits in the calling thread.
+
+    `with hf.sync:` opens at once and closes at its end; both may be left out.
+    """
 
     def __init__(
         self,
@@ -237,8 +240,11 @@ class SyncJobHandle(Generic[R]):
 
     __slots__ = ("_decode", "_sync", "id")
 
+    id: JobId
+    """The job's id, a UUID that grows with time."""
+
     def __init__(self, sync: Sync, handle: JobHandle[R]) -> None:
-        self.id: JobId = handle.id
+        self.id = handle.id
         self._sync = sync
         self._decode = handle.decode
 

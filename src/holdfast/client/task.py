@@ -24,7 +24,10 @@ R = TypeVar("R")
 
 
 class Task(Generic[P, R]):
-    """A function that can be enqueued. Calling it runs it here and now, as an ordinary function."""
+    """What `@hf.task` makes: a function that can be enqueued. Calling it runs it here and now, as any function."""
+
+    name: str
+    """`module.qualname`, or the name that it was given."""
 
     def __init__(
         self,
@@ -92,10 +95,14 @@ class Task(Generic[P, R]):
     ) -> Task[P, R]:
         """The same task with options for its next calls; those given before stay unless given again.
 
-        delay: seconds or timedelta from now. run_at: an aware datetime. expires: not started by then →
-        cancelled. priority: 0–9 or a name. key: idempotency key, good for key_window. wait: how long to wait
-        on a full queue. timeout, soft_timeout, retry: for this call instead of the task's. connection: needs
-        PostgreSQL.
+        - `delay`, `run_at`: not before so long from now (seconds or `timedelta`), or this moment (an aware `datetime`).
+        - `expires`: not started by then (from now, or a moment): cancelled.
+        - `priority`, `queue`: 0 to 9 or a name; another queue than the task's own.
+        - `key`, `key_window`: idempotency key, and for how long it is remembered; `tenant`: on whose behalf.
+        - `tags`, `metadata`: kept with the job.
+        - `timeout`, `soft_timeout`, `retry`: for this call instead of the task's.
+        - `wait`: how long to wait on a full queue.
+        - `connection`: needs PostgreSQL.
         """
         fields = call_options(
             delay=delay,

@@ -29,7 +29,8 @@ T = TypeVar("T")
 class TaskDefaults:
     """Options that tasks share: those of an app, of a queue, or of the tasks that name them with `base=`.
 
-    What is UNSET is left to the next level; None is a value, as in `timeout=None` for no limit.
+    They are those of `@hf.task`: `queue`, `priority`, `retry`, `timeout`, `soft_timeout`. What is UNSET is left to the
+    next level; None is a value, as in `timeout=None` for no limit.
     """
 
     queue: str | Unset = UNSET

@@ -135,7 +135,7 @@ class PermanentError(HoldfastError):
 
 
 class RetryLater(HoldfastError):
-    """Raise it in a task to run again `after` seconds; such a run is not counted as an attempt."""
+    """Raise it in a task to be run again in `after` seconds; such a run is not counted as an attempt."""
 
     def __init__(self, message: str = "", *, after: float) -> None:
         is_number = isinstance(after, (int, float)) and not isinstance(after, bool)

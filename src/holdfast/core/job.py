@@ -80,8 +80,11 @@ class ErrorInfo:
     """What is kept of an exception: text only, never a pickled object."""
 
     type: str
+    """As in `ConnectionError` or `shop.bank.CardRefused`."""
     message: str
+    """What `str(exception)` said."""
     traceback: str = ""
+    """The lines of its traceback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +92,19 @@ class AttemptInfo:
     """One run that did not succeed, or was lost, with its cause."""
 
     number: int
+    """Which attempt it was; runs that are not counted share the number of the one that is."""
     token: int
+    """Grows with every run of every job in the store."""
     cause: str
+    """Why there was, or will be, another run (`retry`, `snooze`, `lease_expired`, `replay`, …), or how it ended."""
     error: ErrorInfo | None
+    """What it raised, if anything."""
     worker: str | None
+    """The id of the worker that ran it."""
     started_at: datetime | None
+    """When it began."""
     ended_at: datetime
+    """When it ended, or was found to be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,41 +112,69 @@ class Progress:
     """How far a run has come; the last one reported is kept after the job's end."""
 
     done: float
+    """How much is done."""
     total: float | None
+    """Of how much; None where that is not known."""
     at: datetime
+    """When it was reported."""
 
     @property
     def fraction(self) -> float | None:
+        """From 0 to 1; None without a total."""
         return None if not self.total else min(1.0, self.done / self.total)
 
 
 @dataclass(frozen=True, slots=True)
 class JobInfo:
-    """All that can be told of a job, read in one statement."""
+    """All that can be told of a job, read in one statement. Times are in UTC."""
 
     id: JobId
+    """The job's id, a UUID."""
     task: str
+    """The name of its task."""
     queue: str
+    """The queue that it waits, or waited, in."""
     priority: int
+    """0 to 9, 9 is the most urgent."""
     tenant: str
+    """On whose behalf; empty for nobody's."""
     state: State
+    """Where it is."""
     attempt: int
+    """The attempt that runs or was the last; 0 before the first."""
     max_attempts: int | None
+    """Attempts that it may have; None where only its task, which is not known here, says it."""
     created_at: datetime
+    """When it was enqueued."""
     run_at: datetime | None = None
+    """When it may start, if it waits for a time."""
     started_at: datetime | None = None
+    """When its last run began."""
     ended_at: datetime | None = None
+    """When it ended."""
     expires_at: datetime | None = None
+    """If it has not started by then, it is cancelled."""
     worker: str | None = None
+    """The id of the worker that runs it, or ran it last."""
     progress: Progress | None = None
+    """What the task last reported."""
     stage: str | None = None
+    """The word that the task last reported with its progress."""
     result: Any = None
+    """What the task returned, as plain JSON; `JobHandle.result` gives it in the task's own type."""
     error: ErrorInfo | None = None
+    """The error that made it dead, else that of its latest failed run."""
     attempts: tuple[AttemptInfo, ...] = ()
+    """Every run that did not succeed, oldest first."""
     tags: tuple[str, ...] = ()
+    """As they were given."""
     metadata: dict[str, Any] | None = None
+    """As it was given."""
     reason: str | None = None
     """Why it is parked, cancelled or dead."""
     cancel_requested: bool = False
+    """Whether it runs and was asked to stop."""
     args: tuple[Any, ...] = ()
+    """Its arguments by place, as plain JSON."""
     kwargs: dict[str, Any] | None = None
+    """Its arguments by name, as plain JSON."""

@@ -23,8 +23,9 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 class Provide:
     """Says in an annotation who makes a parameter: `db: Annotated[Pool, Provide(make_pool)] = PROVIDED`.
 
-    `make` is a function (`def`, which runs in a thread, or `async def`) or a generator (of either kind), whose code
-    after its `yield` cleans up. scope: "worker" makes it once per worker, "job" anew for every run.
+    - `make`: a function (`def`, which runs in a thread, or `async def`) or a generator (of either kind), whose code
+      after its `yield` cleans up.
+    - `scope`: `"worker"` makes it once per worker, `"job"` anew for every run.
     """
 
     make: Maker
@@ -42,8 +43,8 @@ class _Provided:
         return "PROVIDED"
 
 
-#: The default of a provided parameter: type checkers then know that a call need not pass it.
 PROVIDED: Final[Any] = _Provided()
+"""The default of a provided parameter: type checkers then know that a call need not pass it."""
 
 
 class MakerKind(Enum):

@@ -13,7 +13,9 @@ class QueueSettings:
     """What the store keeps for a queue; None means the default of whoever asks."""
 
     paused: bool = False
+    """Whether nothing more of it is started."""
     watermarks: Watermarks | None = None
+    """Ready jobs at which it stops accepting (`high`), and accepts again (`low`)."""
     weight: float = 1.0
     """Share of this queue against others; a lane's share is queue weight × priority weight."""
     weights: Mapping[str, float] | None = None
@@ -25,14 +27,24 @@ class QueueInfo:
     """A queue's depths and settings, read in one snapshot."""
 
     name: str
+    """The queue's name."""
     ready: int
+    """Jobs that may start now."""
     scheduled: int
+    """Jobs that wait for a time."""
     blocked: int
+    """Jobs that wait for other jobs."""
     parked: int
+    """Jobs that wait for something else, as for a worker that knows their task."""
     running: int
+    """Jobs that run."""
     dead: int
+    """Dead letters."""
     accepting: bool
+    """Whether enqueues go through at once; False while it is full."""
     oldest_ready_s: float | None
     """Age of the job that has waited longest in `ready`."""
     by_priority: Mapping[int, int] = field(default_factory=dict)
+    """Ready jobs by priority."""
     settings: QueueSettings = QueueSettings()
+    """What was set for it at run time."""

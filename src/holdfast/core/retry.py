@@ -30,16 +30,16 @@ _DOUBLINGS: Final = 1_023  # 2.0 ** 1024 overflows; any cap is reached long befo
 class RetryPolicy:
     """When a failed attempt is followed by another.
 
-    max_attempts: runs in all, the first included. Defaults to 5.
-    base, cap: seconds; `cap` bounds the growing backoffs (exponential, linear). Default to 1 and 60.
-    backoff: "exponential" (base, 2·base, 4·base, …), "linear" (base, 2·base, 3·base, …), "fixed" (base), or a
-        list of seconds of which the last repeats. Defaults to "exponential".
-    jitter: "full" draws each delay evenly from zero to what the backoff says, so that jobs that failed
-        together do not come back together; "none" takes it as it is. Defaults to "full".
-    retry_on: only these exceptions and their subclasses are retried. Defaults to None: all.
-    give_up_on: these and their subclasses are not; stronger than `retry_on`. Defaults to none.
-    delays: seconds for certain exceptions, taken as they are instead of backoff and jitter; the most specific
-        class wins. Defaults to none.
+    - `max_attempts`: runs in all, the first included. Defaults to 5.
+    - `base`, `cap`: seconds; `cap` bounds the growing backoffs (exponential, linear). Default to 1 and 60.
+    - `backoff`: `"exponential"` (base, 2·base, 4·base, …), `"linear"` (base, 2·base, 3·base, …), `"fixed"` (base), or
+      a list of seconds of which the last repeats. Defaults to `"exponential"`.
+    - `jitter`: `"full"` draws each delay evenly from zero to what the backoff says, so that jobs that failed together
+      do not come back together; `"none"` takes it as it is. Defaults to `"full"`.
+    - `retry_on`: only these exceptions and their subclasses are retried. Defaults to None: all.
+    - `give_up_on`: these and their subclasses are not; stronger than `retry_on`. Defaults to none.
+    - `delays`: seconds for certain exceptions, taken as they are instead of backoff and jitter; the most specific
+      class wins. Defaults to none.
 
     Exceptions are given as types, or as text: a bare class name or `module.qualname`. They read back as text.
     """

@@ -21,6 +21,7 @@ class Unset(Enum):
 
 
 UNSET: Final = Unset.UNSET
+"""An option that was not given, where None would be a value: `timeout=None` is no limit."""
 
 
 def given(value: T | Unset, otherwise: T) -> T:

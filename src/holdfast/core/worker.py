@@ -25,10 +25,18 @@ class WorkerInfo:
     """A registered worker, with what it runs now."""
 
     id: WorkerId
+    """Made at random at every start."""
     host: str
+    """The machine that it runs on."""
     pid: int
+    """Its process there."""
     concurrency: int
+    """Jobs that it runs at once, at most."""
     queues: tuple[str, ...]
+    """The queues that it serves; empty: every queue."""
     started_at: datetime
+    """When it registered."""
     lease_until: datetime
+    """Without another heartbeat by then, its jobs go to others."""
     running: int
+    """Jobs that it runs now."""

@@ -109,6 +109,7 @@ class CancelAnswer(StrEnum):
     ENDED = "ended"
     """It had ended before."""
     MISSING = "missing"
+    """There is no such job; `cancel` raises `JobNotFound`."""
 
 
 class Promotion(NamedTuple):

@@ -28,6 +28,7 @@ class Harness(EnqueuedJobs):
         super().__init__(hf.tasks)
         self.hf = hf
         self.clock = ManualClock()
+        """Stands still until it is moved: `t.clock.advance(3600)`."""
         self._inline = inline
         self._max_runs = max_runs
         self._runner: Runner | None = None
@@ -146,7 +147,7 @@ class SyncHarness(EnqueuedJobs):
 def harness(hf: Holdfast, *, inline: bool = False, max_runs: int = 1000) -> Harness:
     """Put an app on a store and a clock of its own for one test: `async with harness(hf) as t:`, or `with …`.
 
-    inline: every enqueue runs the job at once and raises what it raises. max_runs: runs after which a test that never
-    becomes idle fails.
+    - `inline`: every enqueue runs the job at once and raises what it raises.
+    - `max_runs`: runs after which a test that never becomes idle fails.
     """
     return Harness(hf, inline=inline, max_runs=max_runs)

@@ -28,18 +28,22 @@ class CurrentJob:
 
     @property
     def id(self) -> JobId:
+        """The job's id: the same in every run and every replay."""
         return self._run.job.id
 
     @property
     def task(self) -> str:
+        """The task's name."""
         return self._run.job.task or ""
 
     @property
     def queue(self) -> str:
+        """The queue that the job came from."""
         return self._run.job.queue
 
     @property
     def tenant(self) -> str:
+        """On whose behalf it was enqueued; empty for nobody's."""
         return self._run.job.tenant
 
     @property
@@ -54,6 +58,7 @@ class CurrentJob:
 
     @property
     def worker(self) -> str:
+        """The id of the worker that runs it."""
         return str(self._run.worker)
 
     @property
@@ -62,7 +67,10 @@ class CurrentJob:
         return self._run.interruption is not None
 
     async def progress(self, done: float, total: float | None = None, stage: str | None = None) -> None:
-        """Report how far the run has come; kept with the job. LeaseLost: the run no longer counts, stop it."""
+        """Report how far the run has come (`total` may be unknown, `stage` is a word for it); kept with the job.
+
+        Raises `LeaseLost` when the run no longer counts: stop it then.
+        """
         _check_progress(done, total, stage)
         written = await self._store.record_progress(
             self._run.worker,

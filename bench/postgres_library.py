@@ -1,0 +1,111 @@
+"""The library on PostgreSQL, as a contender: `python -m bench.postgres_library URL SCENARIO JOBS`."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import asyncpg
+
+from bench.race import Cost, Figures, Track, run
+
+CALLERS = 100
+
+
+def measure(url: str, scenario: str, jobs: int, *, processes: int = 1, cost: Callable[[], Cost]) -> Figures:
+    """A scenario in so many processes, on tables of its own."""
+    asyncio.run(_prepare(url, jobs if scenario == "drain" else 0))
+    share = jobs // processes
+    command = [sys.executable, "-m", "bench.postgres_library", url, scenario, str(share)]
+    return run([command] * processes, cost=cost)
+
+
+def pickup(url: str, jobs: int) -> tuple[float, float]:
+    """Milliseconds from before the enqueue to the start of the run in another process: p50 and p99."""
+    asyncio.run(_prepare(url, 0))
+    command = [sys.executable, "-m", "bench.postgres_library", url, "pickup", str(jobs)]
+    p50, p99 = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-2:]
+    return float(p50), float(p99)
+
+
+async def _prepare(url: str, jobs: int) -> None:
+    from bench.tasks import hf, noop
+
+    hf.config = hf.config.with_arguments(url=url)
+    await hf.migrate()
+    async with hf:
+        for start in range(0, jobs, 1000):
+            await hf.enqueue_many([_mixed(noop, number) for number in range(start, start + 1000)])
+
+
+def _mixed(noop: object, number: int) -> object:
+    """Over three lanes, as the hand-written loop has them."""
+    return noop.options(priority=(9, 7, 5)[number % 3]).request(number)  # type: ignore[attr-defined]
+
+
+async def bulk(jobs: int) -> None:
+    from bench.tasks import hf, noop
+
+    async with hf:
+        await noop.enqueue(0)
+        with Track() as track:
+            for start in range(0, jobs, 1000):
+                await hf.enqueue_many([noop.request(number) for number in range(start, start + 1000)])
+            track.jobs = jobs
+
+
+async def callers(jobs: int) -> None:
+    from bench.tasks import hf, noop
+
+    async def caller(count: int) -> None:
+        for number in range(count):
+            await noop.enqueue(number)
+
+    async with hf:
+        await noop.enqueue(0)
+        with Track() as track:
+            await asyncio.gather(*(caller(jobs // CALLERS) for _ in range(CALLERS)))
+            track.jobs = jobs
+
+
+async def drain(jobs: int) -> None:
+    """Until nothing waits or runs any more; `jobs` is this process's share of what was there."""
+    from bench.tasks import hf
+
+    side = await asyncpg.connect(hf.config.url)
+    left = await side.prepare("SELECT EXISTS (SELECT FROM holdfast.ready) OR EXISTS (SELECT FROM holdfast.active)")
+    async with hf:
+        worker = hf.worker(concurrency=400)
+        with Track() as track:
+            async with worker:
+                while await left.fetchval():
+                    await asyncio.sleep(0.01)
+                track.jobs, track.ended = jobs, time.monotonic()
+    await side.close()
+
+
+async def pickups(jobs: int) -> None:
+    from bench.tasks import hf, note_start, started
+
+    async with hf, hf.worker(concurrency=10):
+        waits = []
+        for number in range(jobs):
+            asked = time.monotonic()
+            job = await note_start.enqueue(number)
+            await job.result(timeout=10)
+            waits.append(started[number] - asked)
+    waits.sort()
+    print(1e3 * statistics.median(waits), 1e3 * waits[int(len(waits) * 0.99)])
+
+
+if __name__ == "__main__":
+    url, scenario, jobs = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    from bench.tasks import hf
+    from holdfast.runtime.loop import run_loop
+
+    hf.config = hf.config.with_arguments(url=url)
+    run_loop({"bulk": bulk, "callers": callers, "drain": drain, "pickup": pickups}[scenario](jobs))
