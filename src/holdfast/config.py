@@ -203,9 +203,14 @@ class Config:
         return f"Config({', '.join(f'{name}={value!r}' for name, value in self.masked().items())})"
 
 
+def child_environment(**settings: str) -> dict[str, str]:
+    """The environment for a process of ours in which these settings hold."""
+    return os.environ | {_PREFIX + name.upper(): value for name, value in settings.items()}
+
+
 def mask(url: str) -> str:
     """The URL with `***` in place of every password, also where it is no valid URL."""
-    url = re.sub(r"^((?:[^:/@]+://)?[^:/@]*):.*@", r"\1:***@", url, flags=re.DOTALL)
+    url = re.sub(r"^((?:[^:/@]+://)?[^:/@]*):(?!//).*@", r"\1:***@", url, flags=re.DOTALL)
     return re.sub(r"(?i)(password|passwd|pwd|secret|token)=('[^']*'|[^&\s]+)", r"\1=***", url)
 
 

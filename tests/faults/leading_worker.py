@@ -33,6 +33,7 @@ class TellingSweeper(Sweeper):
 
 def main(url: str, schema: str, lease_s: str) -> None:
     die_with_parent()
+    logging.getLogger("holdfast.lead").setLevel(logging.DEBUG)
     logging.basicConfig(level=logging.INFO, format="%(name)s %(message)s", stream=sys.stdout)
     crew.Sweeper = TellingSweeper  # type: ignore[misc]
     Holdfast(url, schema=schema, lease_s=float(lease_s), poll_s=0.05).run_worker()

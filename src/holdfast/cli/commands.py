@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast import __version__
-from holdfast.cli import dead, doctor, enqueue, jobs, migrate, queues, worker, workers
+from holdfast.cli import dead, dev, doctor, enqueue, jobs, migrate, queues, worker, workers
 from holdfast.cli.demo import command as demo
 from holdfast.cli.session import help_if_alone
 
@@ -20,6 +20,7 @@ root = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 demo.add_to(root)
+dev.add_to(root)
 worker.add_to(root)
 enqueue.add_to(root)
 root.add_typer(jobs.group, name="jobs")
@@ -50,6 +51,7 @@ def holdfast(
 
     \b
     holdfast demo                             see it at work
+    holdfast dev shop.jobs:hf --postgres      develop: a server, and a worker that reloads
     holdfast worker shop.jobs:hf              run jobs until Ctrl-C
     holdfast enqueue shop.jobs:hf mail.send   enqueue a call
     holdfast jobs list --state running        what runs now

@@ -50,7 +50,7 @@ _MEANINGS = {
     Exit.MISSING: "there is no such job, or its state does not allow this",
     Exit.LATER: "not now: a queue stayed full, or `--timeout` passed; the same command may succeed later",
     Exit.BUG: "an unexpected error, in Holdfast or in the app; `--debug` shows where",
-    Exit.INTERRUPTED: "Ctrl-C (`worker` and `demo`, asked to stop and having done so, end with 0)",
+    Exit.INTERRUPTED: "Ctrl-C (`worker`, `dev` and `demo`, asked to stop and having done so, end with 0)",
     Exit.CLOSED_PIPE: "the reader of the output went away, as `head` does",
 }
 

@@ -12,24 +12,35 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from watchfiles import awatch
 
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.sources import Sources, shortly
+from holdfast.config import child_environment
 from holdfast.runtime.signals import StopSignals, stop_signals
 
 
-async def work_reloading(words: Sequence[str], sources: Sources, *, say: Callable[[str], None]) -> int:
-    """Run the command `words`, anew after every change of the sources, until a signal; the exit code."""
+async def work_reloading(
+    words: Sequence[str],
+    sources: Sources,
+    *,
+    say: Callable[[str], None],
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> int:
+    """Run the command `words`, anew after every change of the sources, until a signal; the exit code.
+
+    `settings` go to it by its environment.
+    """
     async with stop_signals() as signals, _watching(sources) as changes:
         with _lifeline() as pipe:
             asked = asyncio.create_task(signals.wait())
             say(f"reload: watching {sources}")
             while not asked.done():
-                child = await _start(words, pipe)
+                child = await _start(words, pipe, child_environment(**settings))
                 ended = asyncio.create_task(child.wait())
                 await _first(ended, changes.next, asked)
                 alive = not ended.done()
@@ -89,7 +100,7 @@ def _lifeline() -> Iterator[int]:
         os.close(writing)
 
 
-async def _start(words: Sequence[str], pipe: int) -> Process:
+async def _start(words: Sequence[str], pipe: int, environment: Mapping[str, str]) -> Process:
     """The worker in a process of its own.
 
     In a process group of its own, too: Ctrl-C on the terminal reaches us alone, and is passed on once. A second signal
@@ -97,7 +108,9 @@ async def _start(words: Sequence[str], pipe: int) -> Process:
     was changed, and two changes may well be in one.
     """
     command = (sys.executable, "-B", "-m", "holdfast.cli.reloaded", str(pipe), *words)
-    return await asyncio.create_subprocess_exec(*command, stdin=DEVNULL, pass_fds=(pipe,), process_group=0)
+    return await asyncio.create_subprocess_exec(
+        *command, stdin=DEVNULL, pass_fds=(pipe,), process_group=0, env=environment
+    )
 
 
 async def _drain(child: Process, ended: asyncio.Task[int], signals: StopSignals) -> None:

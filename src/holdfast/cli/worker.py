@@ -10,10 +10,22 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.app_loading import check_name
+from holdfast.cli.dev_store import ON_SERVER, prepare_store
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.reloading import work_reloading
 from holdfast.cli.session import Session, command
 from holdfast.cli.sources import Sources
+
+AppArgument = Annotated[str | None, typer.Argument(metavar="MODULE:APP", help="The app, as in shop.jobs:hf.")]
+QueuesOption = Annotated[
+    list[str] | None,
+    typer.Option("--queue", "-q", metavar="QUEUE", help="Serve only this queue; may be given several times."),
+]
+ConcurrencyOption = Annotated[
+    int | None,
+    typer.Option("--concurrency", "-c", metavar="N", min=1, max=10_000, help="Jobs at once; a setting by default."),
+]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Log every job, not only what went wrong.")]
 
 
 def add_to(root: typer.Typer) -> None:
@@ -23,16 +35,10 @@ def add_to(root: typer.Typer) -> None:
 
 def worker(
     session: Session,
-    name: Annotated[str | None, typer.Argument(metavar="MODULE:APP", help="The app, as in shop.jobs:hf.")] = None,
-    queues: Annotated[
-        list[str] | None,
-        typer.Option("--queue", "-q", metavar="QUEUE", help="Serve only this queue; may be given several times."),
-    ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option("--concurrency", "-c", metavar="N", min=1, max=10_000, help="Jobs at once; a setting by default."),
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every job, not only what went wrong.")] = False,
+    name: AppArgument = None,
+    queues: QueuesOption = None,
+    concurrency: ConcurrencyOption = None,
+    verbose: VerboseOption = False,
     reload: Annotated[
         bool, typer.Option("--reload", help="For development: drain and restart when a source file changes.")
     ] = False,
@@ -42,6 +48,7 @@ def worker(
             "--reload-dir", metavar="DIR", help="With --reload: watch this directory; may be given several times."
         ),
     ] = None,
+    of_dev: Annotated[str | None, typer.Option("--of-dev", hidden=True)] = None,
 ) -> int:
     """Run jobs of an app in this process, until SIGTERM or Ctrl-C.
 
@@ -60,16 +67,10 @@ def worker(
     holdfast worker shop.jobs:hf -q mail -q default --concurrency 20
     HOLDFAST_APP=shop.jobs:hf holdfast worker
     """
-    if name is not None and session.app is not None:
-        raise Refused("two apps were named", hint="give `-A` or MODULE:APP, not both")
-    session.app = session.app or name
-    named = session.named_app()
-    if named is None:
-        raise Refused("which app?", hint="`holdfast worker MODULE:APP`, or the setting app (HOLDFAST_APP)")
+    named = app_to_run(session, name, command="worker")
     if reload:
-        check_name(named)
         sources = Sources.of(named, named=reload_dirs or ())
-        words = _words(session, named, queues=queues or [], concurrency=concurrency, verbose=verbose)
+        words = words_of_worker(session, queues=queues, concurrency=concurrency, verbose=verbose)
         return asyncio.run(work_reloading(words, sources, say=session.out.note))
     if reload_dirs:
         raise Refused("--reload-dir is for --reload", hint="add `--reload`, or leave it out")
@@ -78,16 +79,30 @@ def worker(
     hf = session.load()
     if not log.hasHandlers():
         logging.basicConfig(format="%(asctime)s %(levelname)-7s %(message)s")
+    if of_dev is not None:
+        asyncio.run(prepare_store(hf, name=named, on_server=of_dev == ON_SERVER))
     if not hf.tasks.names():
         log.warning("app %s has no tasks: are the modules that define them imported where it is made?", session.app)
     hf.run_worker(queues=queues or None, concurrency=concurrency)
     return Exit.OK
 
 
-def _words(session: Session, app: str, *, queues: list[str], concurrency: int | None, verbose: bool) -> list[str]:
-    """The same command, without --reload."""
-    words = ["worker", app]
-    words += [word for queue in queues for word in ("--queue", queue)]
+def app_to_run(session: Session, name: str | None, *, command: str) -> str:
+    """The one app that was named, in whatever way; nothing is imported."""
+    if name is not None and session.app is not None:
+        raise Refused("two apps were named", hint="give `-A` or MODULE:APP, not both")
+    session.app = session.app or name
+    named = session.named_app()
+    if named is None:
+        raise Refused("which app?", hint=f"`holdfast {command} MODULE:APP`, or the setting app (HOLDFAST_APP)")
+    check_name(named)
+    return named
+
+
+def words_of_worker(session: Session, *, queues: list[str] | None, concurrency: int | None, verbose: bool) -> list[str]:
+    """The command that runs the worker itself."""
+    words = ["worker", session.app or ""]
+    words += [word for queue in queues or () for word in ("--queue", queue)]
     words += [] if concurrency is None else ["--concurrency", str(concurrency)]
     words += ["--verbose"] if verbose else []
     return words + (["--debug"] if session.debug else [])

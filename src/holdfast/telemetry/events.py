@@ -192,7 +192,7 @@ class LeadTaken:
 
 @dataclass(frozen=True, slots=True)
 class LeadLost:
-    """This process leads no longer: somebody else does, it could not be prolonged in time, or it resigned."""
+    """This process leads no longer, though it did not mean to stop: it could not prolong in time."""
 
     name: ClassVar[str] = "lead.lost"
     role: str

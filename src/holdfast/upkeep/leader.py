@@ -78,7 +78,6 @@ class Leader(Periodic):
             with contextlib.suppress(StoreError, NotOpen, TimeoutError):  # then it runs out by itself
                 async with asyncio.timeout(_RESIGN_S):
                     await self.store.resign(self._role, self.id)
-        self._report()
 
     def _report(self) -> None:
         leads = self.term if self.is_leader else None
