@@ -25,6 +25,12 @@ _DURABLE = (
     "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
 )
 
+# All array types of our statements; those that they are made of are known anyway.
+_TYPES = (
+    "SELECT $1::bool[], $2::bytea[], $3::int2[], $4::int4[], $5::int8[], $6::float8[], $7::timestamptz[], $8::uuid[], "
+    "$9::text[]"
+)
+
 
 class Doorway:
     """How connections to one server are made.
@@ -47,17 +53,25 @@ class Doorway:
             timeout=CONNECT_S,
             command_timeout=ANSWER_S,
             statement_cache_size=0 if self._pooled else 200,
-            server_settings=settings
-            if self._pooled
-            else settings | {"default_transaction_isolation": "read committed"},
+            server_settings=settings,
         )
-        if not self._pooled:
-            try:
-                await connection.execute(_DURABLE)
-            except BaseException:
-                connection.terminate()
-                raise
+        try:
+            await (_learn_types(connection) if self._pooled else connection.execute(_DURABLE))
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
+
+
+async def _learn_types(connection: Connection[Any]) -> None:
+    """Before it meets a type for the first time asyncpg asks about it, and sets `jit` for the session meanwhile.
+
+    In a transaction that is rolled back, so that the setting does not stay in a connection that others get.
+    """
+    learning = connection.transaction()
+    await learning.start()
+    await connection.fetch(_TYPES, *[None] * _TYPES.count("$"))
+    await learning.rollback()
 
 
 class Line:

@@ -47,10 +47,23 @@ async def check_server(connection: Connection[Any], place: str, *, pooled: bool)
     encoding = await connection.fetchval("SELECT current_setting('server_encoding')")
     if encoding != "UTF8":
         raise StoreBroken(f"PostgreSQL store {place}: the database's encoding is {encoding}; it needs to be UTF8")
-    if pooled and await connection.fetchval("SELECT current_setting('synchronous_commit')") in ("off", "local"):
+    if pooled:
+        await _check_defaults(connection, place)
+
+
+async def _check_defaults(connection: Connection[Any], place: str) -> None:
+    """What we set for a connection of our own has to be the default where connections are shared."""
+    if await connection.fetchval("SELECT current_setting('synchronous_commit')") in ("off", "local"):
         raise StoreBroken(
             f"PostgreSQL store {place}: synchronous_commit is off, so that accepted jobs could be lost, and it cannot "
             "be set through a pooler: ALTER ROLE … SET synchronous_commit = on"
+        )
+    isolation = await connection.fetchval("SELECT current_setting('default_transaction_isolation')")
+    if isolation != "read committed":
+        raise StoreBroken(
+            f"PostgreSQL store {place}: default_transaction_isolation is {isolation}, and Holdfast needs read "
+            "committed, which it cannot set through a pooler: ALTER ROLE … SET default_transaction_isolation = "
+            "'read committed'"
         )
 
 
