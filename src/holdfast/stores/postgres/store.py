@@ -146,11 +146,10 @@ class PostgresStore:
         engine = self._engine
         if not shut and all(map(insert.is_ordinary, jobs)):
             columns = insert.ordinary_columns(jobs)
-            fresh = {
-                row[0] for row in await engine.call("insert_jobs", engine.inserts, "insert_jobs.ordinary", *columns)
-            }
+            rows = await engine.call("insert_jobs", engine.inserts, "insert_jobs.ordinary", *columns)
             self._wakeups.tell(Hint.READY)
-            if len(fresh) == len(jobs):
+            fresh = {row[0] for row in rows}
+            if None in fresh:  # all of them are
                 return [Inserted(job.id, State.READY) for job in jobs]
             return [Inserted(job.id, State.READY if _first(job.id, fresh) else None) for job in jobs]
         line = engine.inserts if all(job.key is None for job in jobs) else engine.keyed
@@ -226,20 +225,20 @@ class PostgresStore:
         if not settlements:
             return []
         engine = self._engine
-        settled: set[JobId] = set()
+        settled: set[int] = set()
         successes = [(each.job_id, each.token, each.result) for each in settlements if type(each) is Succeed]
-        if successes and len({each.job_id for each in settlements}) == len(settlements):
+        # A run that is settled twice in one batch takes the longer way, where the first one counts.
+        if successes and len({each.token for each in settlements}) == len(settlements):
             columns = zip(*successes, strict=True)
             rows = await engine.call("settle_jobs", engine.settlements, "settle_jobs.ordinary", worker, *columns)
-            settled = {row[0] for row in rows}
             self._wakeups.tell(Hint.ENDED)
-            if len(settled) == len(settlements):
+            if len(rows) == len(settlements):
                 return [Verdict.APPLIED] * len(settlements)
-        left = {n: each for n, each in enumerate(settlements) if not settle.is_settled(each, settled)}
-        settling = partial(settle.settle_jobs, worker=worker, settlements=list(left.values()))
-        verdicts = await self._reopening(*await engine.transact("settle_jobs", engine.settlements, settling))
-        rest = dict(zip(left, verdicts, strict=True))
-        return [rest.get(n, Verdict.APPLIED) for n in range(len(settlements))]
+            settled = {row[0] for row in rows}
+        left = [each for each in settlements if each.token not in settled]
+        settling = partial(settle.settle_jobs, worker=worker, settlements=left)
+        verdicts = iter(await self._reopening(*await engine.transact("settle_jobs", engine.settlements, settling)))
+        return [Verdict.APPLIED if each.token in settled else next(verdicts) for each in settlements]
 
     async def record_progress(
         self,

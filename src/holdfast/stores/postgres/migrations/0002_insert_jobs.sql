@@ -1,5 +1,5 @@
 -- insert_jobs: ordinary jobs, ready at once, in one statement; ids that are there already are left alone. Answers
--- with the ids that are new. Also a repeated call that finds all its ids writes a row (of no change), so that its
+-- with the ids that are new, or with one NULL where all of them are, as they mostly are. Also a repeated call that finds all its ids writes a row (of no change), so that its
 -- commit waits for a synchronous standby as the first one should have.
 CREATE FUNCTION holdfast.insert_jobs(
     _ids uuid[], _tasks text[], _queues text[], _priorities int2[], _payloads bytea[], _tenants text[],
@@ -30,5 +30,7 @@ BEGIN
         SELECT asked.queue, count(placed.queue) FROM (SELECT DISTINCT unnest(_queues) AS queue) asked
         LEFT JOIN placed USING (queue) GROUP BY asked.queue
     )
-    SELECT job_id FROM placed;
+    SELECT NULL::uuid WHERE (SELECT count(*) FROM placed) = cardinality(_ids)
+    UNION ALL
+    SELECT job_id FROM placed WHERE (SELECT count(*) FROM placed) < cardinality(_ids);
 END $$;
