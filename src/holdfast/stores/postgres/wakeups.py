@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from holdfast.stores.postgres.connections import Doorway
 
-_APART_S = 0.005
+#: Between two notifications: of new work, which idle workers wait for, and of everything else.
+_APART_S, _REST_APART_S = 0.005, 0.05
+_URGENT = (Hint.READY | Hint.TIMER | Hint.CANCEL | Hint.OPENED).value
 _PROBE_S = 15.0
 _PROBE_ANSWER_S = 5.0
 #: Beside the hints: jobs came back to old places, so that floors have to fall.
 RETURNED = 1 << 16
-#: What nobody but this process waits for.
-_LOCAL = Hint.NOTHING
 
 
 class Wakeups:
@@ -119,19 +119,29 @@ class Wakeups:
 
     async def _converse(self, connection: Connection[Any]) -> None:
         """Say what has happened, and make sure now and then that we would hear; ends with an error."""
+        clock = asyncio.get_running_loop().time
         while True:
-            try:
-                async with asyncio.timeout(_PROBE_S):
-                    await self._stirred.wait()
-            except TimeoutError:
-                await connection.fetchval("SELECT 1", timeout=_PROBE_ANSWER_S)
-                continue
-            self._stirred.clear()
+            while not self._unsaid:
+                if not await self._stirs(_PROBE_S):
+                    await connection.fetchval("SELECT 1", timeout=_PROBE_ANSWER_S)
             said, self._unsaid = self._unsaid, 0
             await connection.execute(
                 "SELECT pg_notify($1, $2)", self._channel, f"{self._me} {said}", timeout=_PROBE_ANSWER_S
             )
+            said_at_s = clock()
             await asyncio.sleep(_APART_S)
+            while not self._unsaid & _URGENT and (left_s := said_at_s + _REST_APART_S - clock()) > 0:
+                await self._stirs(left_s)
+
+    async def _stirs(self, at_most_s: float) -> bool:
+        """Wait for something to say; False when there was nothing."""
+        try:
+            async with asyncio.timeout(at_most_s):
+                await self._stirred.wait()
+        except TimeoutError:
+            return False
+        self._stirred.clear()
+        return True
 
     def _on_notification(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         sender, _, bits = str(payload).partition(" ")
