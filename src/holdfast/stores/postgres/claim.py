@@ -66,14 +66,17 @@ class Taken(NamedTuple):
 
 
 def take_apart(rows: Sequence[Record], lanes: Mapping[Lane, int], floors: Floors) -> Taken:
-    """Sort out the rows; each lane's floor rises to behind the last of its jobs."""
+    """Sort out the rows; the floor of a lane that has more rises to behind the last of its jobs."""
     found = sorted((row for row in rows if row[_KIND] in ("job", "attached")), key=_place_in_lane)
     jobs = [ClaimedJob._make(row[:_KIND]) for row in found if row[_KIND] == "job"]
     headless = [job for job in jobs if job.task is None]
     scanned = {lane: 0 for lane, quota in lanes.items() if quota > 0}
     scanned.update(Counter(map(_lane, found)))  # a lane equals the pair that it is
-    for lane, (tag, seq) in dict(zip(map(_lane, found), map(_place_in_lane, found), strict=True)).items():
-        floors.raise_to(Lane._make(lane), tag, seq + 1)
+    last = dict(zip(map(_lane, found), map(_place_in_lane, found), strict=True))
+    for lane, quota in lanes.items():
+        if quota > 0 and scanned[lane] >= quota:
+            tag, seq = last[lane]
+            floors.raise_to(lane, tag, seq + 1)
     return Taken(
         jobs=[job for job in jobs if job.task is not None] if headless else jobs,
         headless=headless,
