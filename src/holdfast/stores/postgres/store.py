@@ -141,8 +141,9 @@ class PostgresStore:
     ) -> list[InsertResult]:
         if not jobs:
             return []
-        await self._gates.meet({job.queue for job in jobs})
         shut = await self._gates.shut(jobs) if admit else {}
+        if not (whole and shut):
+            await self._gates.meet({job.queue for job in jobs} - shut.keys())
         engine = self._engine
         if not shut and all(map(insert.is_ordinary, jobs)):
             columns = insert.ordinary_columns(jobs)

@@ -10,13 +10,15 @@ SET enable_mergejoin = off
 AS $$
 BEGIN
     RETURN QUERY
-    WITH body AS (
+    WITH moment AS MATERIALIZED (
+        SELECT holdfast.clock() AS now
+    ), body AS (
         INSERT INTO holdfast.job (id, created_at, priority, max_attempts, task, queue, tenant, payload, options, tags,
                                   metadata, headers)
-        SELECT j.id, holdfast.clock(), j.priority, j.max_attempts, j.task, j.queue, j.tenant, j.payload, j.options,
+        SELECT j.id, moment.now, j.priority, j.max_attempts, j.task, j.queue, j.tenant, j.payload, j.options,
                CASE WHEN j.tags IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(j.tags::jsonb)) END,
                j.metadata, j.headers
-        FROM unnest(_ids, _tasks, _queues, _priorities, _payloads, _tenants, _options, _max_attempts, _tags,
+        FROM moment, unnest(_ids, _tasks, _queues, _priorities, _payloads, _tenants, _options, _max_attempts, _tags,
                     _metadata, _headers)
             AS j (id, task, queue, priority, payload, tenant, options, max_attempts, tags, metadata, headers)
         ON CONFLICT DO NOTHING

@@ -29,16 +29,16 @@ BEGIN
             WHERE r.queue = l.queue AND r.priority = l.priority AND (r.tag, r.seq) >= (l.tag, l.seq) AND r.losses < 2
             ORDER BY r.tag, r.seq LIMIT l.quota FOR UPDATE SKIP LOCKED
         ) h
-    ), era AS MATERIALIZED (
-        SELECT holdfast.timeline() AS base
+    ), moment AS MATERIALIZED (
+        SELECT holdfast.timeline() AS era, holdfast.clock() AS now
     ), taken AS (
         DELETE FROM holdfast.ready r WHERE r.ctid = ANY (ARRAY(SELECT at FROM head WHERE NOT attached)) RETURNING r.*
     ), leased AS (
         INSERT INTO holdfast.active (token, seq, tag, started_at, job_id, worker, attempt, priority, losses, crashes,
                                      attached, queue)
-        SELECT era.base + nextval('holdfast.run'), t.seq, t.tag, holdfast.clock(), t.job_id, _worker, t.attempt + 1,
+        SELECT moment.era + nextval('holdfast.run'), t.seq, t.tag, moment.now, t.job_id, _worker, t.attempt + 1,
                t.priority, t.losses, t.crashes, false, t.queue
-        FROM era, taken t RETURNING *
+        FROM moment, taken t RETURNING *
     ), counted AS (
         INSERT INTO holdfast.depth_change (queue, change) SELECT queue, -count(*) FROM leased GROUP BY queue
     )

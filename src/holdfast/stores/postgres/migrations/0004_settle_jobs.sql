@@ -9,12 +9,14 @@ SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
 AS $$
 BEGIN
     RETURN QUERY
-    WITH run AS (
+    WITH moment AS MATERIALIZED (
+        SELECT holdfast.clock() AS now
+    ), run AS (
         DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
         WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
         RETURNING a.token, a.started_at, a.job_id, a.attempt, s.result
     )
     INSERT INTO holdfast.done (token, started_at, ended_at, job_id, worker, attempt, result)
-    SELECT r.token, r.started_at, holdfast.clock(), r.job_id, _worker, r.attempt, r.result FROM run r
+    SELECT r.token, r.started_at, moment.now, r.job_id, _worker, r.attempt, r.result FROM moment, run r
     RETURNING token;
 END $$;
