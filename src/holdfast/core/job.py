@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from holdfast.core.error_words import fingerprint_of
 from holdfast.core.state import State
 
 JobId = UUID
@@ -82,6 +83,11 @@ class ErrorInfo:
     type: str
     message: str
     traceback: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same failure, whatever numbers and names its message holds; empty where nothing failed."""
+        return fingerprint_of(self.type, self.message, self.traceback)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,13 +31,14 @@ from holdfast.stores.base import (
     Inserted,
     InsertResult,
     JobFilter,
+    JobPage,
     Promotion,
     Reaped,
     Renewal,
     StoreStatus,
     Swept,
 )
-from holdfast.stores.postgres import claim, ended, insert, inspect, opening, queues, settle, waiting, workers
+from holdfast.stores.postgres import claim, ended, insert, inspect, listing, opening, queues, settle, waiting, workers
 from holdfast.stores.postgres.connections import Line
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
@@ -317,11 +318,11 @@ class PostgresStore:
     async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
         return await self._engine.snapshot(partial(inspect.job_infos, job_ids=job_ids))
 
-    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> list[JobInfo]:
-        return await self._engine.snapshot(partial(inspect.list_jobs, where=where, limit=limit, before=before))
+    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> JobPage:
+        return await self._engine.snapshot(partial(listing.list_jobs, where=where, limit=limit, before=before))
 
-    async def count_jobs(self, where: JobFilter) -> int:
-        return await self._engine.snapshot(partial(inspect.count_jobs, where=where))
+    async def count_jobs(self, where: JobFilter, *, most: int | None = None) -> int:
+        return await self._engine.snapshot(partial(listing.count_jobs, where=where, most=most))
 
     async def list_queues(self) -> list[QueueInfo]:
         return await self._engine.snapshot(queues.list_queues)
