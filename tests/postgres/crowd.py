@@ -9,8 +9,9 @@ import argparse
 import asyncio
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import asyncpg
 from holdfast.core.state import State
 from holdfast.local import LocalPostgres
 from holdfast.stores.base import JobFilter
-from holdfast.stores.postgres import PostgresStore, listing
+from holdfast.stores.postgres import PostgresStore, ended, listing, queues
 from holdfast.stores.postgres.statements import statements
 from holdfast.stores.postgres.transaction import Tx
 
@@ -46,7 +47,7 @@ FROM generate_series(1, $2::int8) AS i;
 INSERT INTO {s}.job (id, created_at, priority, task, queue, tenant, payload, tags)
     SELECT id, at, 5, task, queue, tenant, '{{"args":[1],"kwargs":{{}}}}', tags FROM crowd ORDER BY i;
 INSERT INTO {s}.done (token, started_at, ended_at, job_id, worker, attempt, cancelled, reason)
-    SELECT i, at, at, id, gen_random_uuid(), 1, state = 'cancelled',
+    SELECT i, at, at - interval '1 day', id, gen_random_uuid(), 1, state = 'cancelled',
            CASE WHEN state = 'cancelled' THEN CASE WHEN i % 100 = 0 THEN 'expired' ELSE 'by hand' END END
     FROM crowd WHERE state IN ('succeeded', 'cancelled') ORDER BY i;
 INSERT INTO {s}.dead (token, ended_at, job_id, attempt, queue, task, tenant, reason, error_type, error_message,
@@ -64,7 +65,8 @@ INSERT INTO {s}.parked (seq, tag, parked_at, job_id, attempt, losses, crashes, a
     SELECT i, 0, at, id, 0, 0, 0, false, queue, 'unknown_task', task FROM crowd WHERE state = 'parked' ORDER BY i;
 INSERT INTO {s}.blocked (job_id, remaining, attached, queue)
     SELECT id, 1, false, queue FROM crowd WHERE state = 'blocked' ORDER BY i;
-INSERT INTO {s}.active (token, seq, tag, started_at, job_id, worker, attempt, priority, losses, crashes, attached, queue)
+INSERT INTO {s}.active (token, seq, tag, started_at, job_id, worker, attempt, priority, losses, crashes, attached,
+                        queue)
     SELECT i, i, 0, at, id, gen_random_uuid(), 1, 5, 0, 0, false, queue FROM crowd WHERE state = 'running' ORDER BY i;
 INSERT INTO {s}.depth (queue, ready) SELECT queue, count(*) FROM {s}.ready GROUP BY queue
     ON CONFLICT (queue) DO UPDATE SET ready = excluded.ready;
@@ -99,6 +101,14 @@ class Look(NamedTuple):
     """Big tables that were read from end to end."""
 
 
+class Touched(NamedTuple):
+    """What an operation answered and touched."""
+
+    answer: Any
+    buffers: int
+    scanned: frozenset[str]
+
+
 class Explaining:
     """A connection that has every statement explained while it runs."""
 
@@ -126,7 +136,7 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 async def fill(url: str, schema: str, jobs: int) -> None:
-    """Make the tables and that many jobs; the first is this many milliseconds old."""
+    """Make the tables and that many jobs, one a millisecond until now."""
     store = PostgresStore(url, schema=schema)
     await store.migrate()
     await store.close()
@@ -156,11 +166,29 @@ def all_filters(jobs: int) -> Iterator[JobFilter]:
 
 async def look(connection: asyncpg.Connection[Any], schema: str, where: JobFilter, *, limit: int = 50) -> Look:
     """A page as the store gives it, with what it touches."""
+    listed = await touched(connection, schema, partial(listing.list_jobs, where=where, limit=limit, before=None))
+    return Look(where, len(listed.answer), listed.answer.next is not None, listed.buffers, listed.scanned)
+
+
+async def touched(
+    connection: asyncpg.Connection[Any], schema: str, operation: Callable[[Tx], Awaitable[Any]]
+) -> Touched:
+    """What an operation touches; what it changes is undone."""
     spy = Explaining(connection)
-    async with connection.transaction(isolation="repeatable_read", readonly=True):
-        tx = Tx(spy, statements(schema), _now())  # type: ignore[arg-type]  # stands in for a connection
-        page = await listing.list_jobs(tx, where, limit=limit, before=None)
-    return Look(where, len(page), page.next is not None, spy.buffers, frozenset(spy.scanned & BIG))
+    transaction = connection.transaction(isolation="repeatable_read")
+    await transaction.start()
+    try:
+        answer = await operation(Tx(spy, statements(schema), _now()))  # type: ignore[arg-type]  # like a connection
+    finally:
+        await transaction.rollback()
+    return Touched(answer, spy.buffers, frozenset(spy.scanned & BIG))
+
+
+UPKEEP: dict[str, Callable[[Tx], Awaitable[Any]]] = {
+    "list_queues": queues.list_queues,
+    "sweep's recount": ended.fix_depths,
+    "prune_jobs": partial(ended.prune_jobs, keep_succeeded_s=0.0, keep_cancelled_s=0.0, limit=500),
+}
 
 
 async def _report(jobs: int) -> None:
@@ -170,6 +198,9 @@ async def _report(jobs: int) -> None:
         await fill(server.url, "holdfast", jobs)
         connection = await asyncpg.connect(server.url)
         looks = [await look(connection, "holdfast", where) for where in all_filters(jobs)]
+        for name, operation in UPKEEP.items():
+            cost = await touched(connection, "holdfast", operation)
+            print(f"{cost.buffers:6} buffers {name}", *cost.scanned)
         await connection.close()
     print(f"{jobs:,} jobs, {len(looks)} lists")
     for each in sorted(looks, key=lambda one: -one.buffers)[:25]:

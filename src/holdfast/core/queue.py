@@ -20,9 +20,16 @@ class QueueSettings:
     """Weight by priority name."""
 
 
+MOST_COUNTED = 10_000
+"""So far a report counts, of each queue and state but `ready`; that number means: at least so many."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueueInfo:
-    """A queue's depths and settings, read in one snapshot."""
+    """A queue's depths and settings, read in one snapshot.
+
+    `ready` is exact. A store may count the others, and each priority, up to `MOST_COUNTED` only.
+    """
 
     name: str
     ready: int
@@ -33,6 +40,6 @@ class QueueInfo:
     dead: int
     accepting: bool
     oldest_ready_s: float | None
-    """Age of the job that has waited longest in `ready`."""
+    """Age of the job that has waited longest in `ready`, as far as the heads of its lanes tell."""
     by_priority: Mapping[int, int] = field(default_factory=dict)
     settings: QueueSettings = QueueSettings()

@@ -187,15 +187,18 @@ async def _calls(tx: Tx, asked: dict[str, Any]) -> list[Source]:
     queue, task = asked.get("queue"), asked.get("task")
     if queue is None and task is None:
         return []
-    calls = [(queue, task)]
     if queue is None:
-        calls = [tuple(row) for row in await tx.fetch("list_jobs.queues_of_task", task, MOST_MERGED + 1)]
+        calls = await tx.fetch("list_jobs.queues_of_task", task, MOST_MERGED + 1)
     elif task is None:
-        calls = [tuple(row) for row in await tx.fetch("list_jobs.tasks_of_queue", queue, MOST_MERGED + 1)]
+        calls = await tx.fetch("list_jobs.tasks_of_queue", queue, MOST_MERGED + 1)
+    else:
+        calls = await tx.fetch("list_jobs.call", queue, task)
     if len(calls) > MOST_MERGED:
         return []
-    branches = tuple(("job", "s.queue = ? AND s.task = ?", call) for call in calls)
-    return [Source(branches, frozenset({"queue", "task"} & asked.keys()))]
+    held = {name: asked[name] for name in ("queue", "task") if name in asked}
+    # Two names may have one hash, so the names are compared as well.
+    text = " AND ".join(("hashtext(s.queue) = ?", "hashtext(s.task) = ?", *(f"s.{name} = ?" for name in held)))
+    return [Source(tuple(("job", text, (*call, *held.values())) for call in calls), frozenset(held))]
 
 
 async def _read(tx: Tx, source: Source, bounds: Bounds, limit: int) -> Found:

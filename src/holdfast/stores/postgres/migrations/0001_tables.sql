@@ -36,8 +36,8 @@ CREATE TABLE holdfast.job (
 );
 
 -- For lists, newest first: the one index that every job pays for beside its key. A list by queue or by task alone
--- merges the few tasks of the queue, or the few queues of the task.
-CREATE INDEX job_by_call ON holdfast.job (queue, task, id);
+-- merges the few tasks of the queue, or the few queues of the task. By hashes, which are a third shorter in the log.
+CREATE INDEX job_by_call ON holdfast.job (hashtext(queue), hashtext(task), id);
 CREATE INDEX job_by_tenant ON holdfast.job (tenant, id) WHERE tenant <> '';
 
 -- The jobs of a tag, in order, which an index of an array cannot give. Only jobs that have tags pay for it, however

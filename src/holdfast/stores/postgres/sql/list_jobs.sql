@@ -11,22 +11,27 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off
 SELECT s.{id} FROM holdfast.{table} s WHERE s.{id} < $1 AND s.{id} >= $2 AND {condition} ORDER BY s.{id} DESC LIMIT $3
 
 -- name: tasks_of_queue
+-- As hashes, from the index alone, one look for each.
 WITH RECURSIVE call AS (
-    (SELECT task FROM holdfast.job WHERE queue = $1 ORDER BY task LIMIT 1)
+    (SELECT hashtext(task) AS task FROM holdfast.job WHERE hashtext(queue) = hashtext($1) ORDER BY 1 LIMIT 1)
     UNION ALL
     SELECT n.task FROM call c CROSS JOIN LATERAL (
-        SELECT j.task FROM holdfast.job j WHERE j.queue = $1 AND j.task > c.task ORDER BY j.task LIMIT 1) n
+        SELECT hashtext(j.task) AS task FROM holdfast.job j
+        WHERE hashtext(j.queue) = hashtext($1) AND hashtext(j.task) > c.task ORDER BY 1 LIMIT 1) n
 )
-SELECT $1, task FROM call LIMIT $2
+SELECT hashtext($1), task FROM call LIMIT $2
 
 -- name: queues_of_task
 WITH RECURSIVE call AS (
-    (SELECT queue FROM holdfast.job ORDER BY queue LIMIT 1)
+    (SELECT hashtext(queue) AS queue FROM holdfast.job ORDER BY 1 LIMIT 1)
     UNION ALL
     SELECT n.queue FROM call c CROSS JOIN LATERAL (
-        SELECT j.queue FROM holdfast.job j WHERE j.queue > c.queue ORDER BY j.queue LIMIT 1) n
+        SELECT hashtext(j.queue) AS queue FROM holdfast.job j WHERE hashtext(j.queue) > c.queue ORDER BY 1 LIMIT 1) n
 )
-SELECT queue, $1 FROM call LIMIT $2
+SELECT queue, hashtext($1) FROM call LIMIT $2
+
+-- name: call
+SELECT hashtext($1), hashtext($2)
 
 -- name: with_words
 -- In no order: of use only where there are few. The index alone decides, and stops at the limit.
