@@ -63,9 +63,8 @@ def main() -> None:
         asyncio.run(live(url, given.jobs))
         after = cost(server)
     cpu_us = (after.cpu_s - before.cpu_s) / given.jobs * 1e6
-    print(
-        f"{cpu_us:.1f} µs of the server's CPU, {(after.wal_bytes - before.wal_bytes) / given.jobs:.0f} bytes of WAL per job"
-    )
+    wal = (after.wal_bytes - before.wal_bytes) / given.jobs
+    print(f"{cpu_us:.1f} µs of the server's CPU, {wal:.0f} bytes of WAL per job")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,19 @@ from holdfast.stores.base import (
     StoreStatus,
     Swept,
 )
-from holdfast.stores.postgres import claim, ended, insert, inspect, listing, opening, queues, settle, waiting, workers
+from holdfast.stores.postgres import (
+    claim,
+    ended,
+    insert,
+    inspect,
+    listing,
+    migrating,
+    opening,
+    queues,
+    settle,
+    waiting,
+    workers,
+)
 from holdfast.stores.postgres.connections import Line
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
@@ -90,8 +102,8 @@ class PostgresStore:
             async with self._engine.verbs.connection() as connection:
                 await opening.check_server(connection, self._engine.place, pooled=self._pooled)
                 if migrate:
-                    await opening.migrate(connection, self.schema, self._engine.place)
-                await opening.check_schema_version(connection, self.schema, self._engine.place)
+                    await migrating.migrate(connection, self.schema, self._engine.place)
+                await migrating.check_schema_version(connection, self.schema, self._engine.place)
         self._wakeups.start()
 
     async def status(self) -> StoreStatus:
@@ -105,7 +117,13 @@ class PostgresStore:
         with self._engine.translated():
             async with self._engine.verbs.connection() as connection:
                 await opening.check_server(connection, self._engine.place, pooled=self._pooled)
-                return await opening.migrate(connection, self.schema, self._engine.place)
+                return await migrating.migrate(connection, self.schema, self._engine.place)
+
+    async def migration_plan(self) -> str:
+        """The SQL that `migrate` would run now; empty where there is nothing to do."""
+        with self._engine.translated():
+            async with self._engine.verbs.connection() as connection:
+                return await migrating.plan(connection, self.schema)
 
     async def close(self) -> None:
         await self._wakeups.close()
