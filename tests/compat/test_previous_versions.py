@@ -86,9 +86,8 @@ async def _live(version: int, place: PostgresSchema) -> None:
             State.CANCELLED,
         ]
         assert [job.id for job in await store.list_jobs(JobFilter(queue=QUEUE, tag="x"), limit=10)] == ids[5::-1]
-        assert [job.id for job in await store.list_jobs(JobFilter(fingerprint=ERROR.fingerprint), limit=10)] == [
-            dead.id
-        ]
+        alike = await store.list_jobs(JobFilter(fingerprint=ERROR.fingerprint), limit=10)
+        assert [job.id for job in alike] == [dead.id]
         assert await store.replay_jobs([dead.id]) == 1
         assert lost.id in {job.id for job in await claim(store, await enlist(store))}
         await store.sweep(limit=10)

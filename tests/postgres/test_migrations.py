@@ -57,7 +57,7 @@ async def _without_turn(place: PostgresSchema) -> None:
     store = PostgresStore(place.url, schema=place.schema)
     try:
         await holder.fetchval("SELECT pg_advisory_lock(hashtextextended($1, 0))", f"holdfast {place.schema}")
-        with pytest.raises(StoreUnavailable, match="a lock that somebody holds.*changed nothing: try again"):
+        with pytest.raises(StoreUnavailable, match=r"a lock that somebody holds.*changed nothing: try again"):
             await store.migrate()
         assert (await store.status()).schema == 0
     finally:
