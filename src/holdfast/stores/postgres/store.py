@@ -31,13 +31,26 @@ from holdfast.stores.base import (
     Inserted,
     InsertResult,
     JobFilter,
+    JobPage,
     Promotion,
     Reaped,
     Renewal,
     StoreStatus,
     Swept,
 )
-from holdfast.stores.postgres import claim, ended, insert, inspect, opening, queues, settle, waiting, workers
+from holdfast.stores.postgres import (
+    claim,
+    ended,
+    insert,
+    inspect,
+    listing,
+    migrating,
+    opening,
+    queues,
+    settle,
+    waiting,
+    workers,
+)
 from holdfast.stores.postgres.connections import Line
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
@@ -89,8 +102,8 @@ class PostgresStore:
             async with self._engine.verbs.connection() as connection:
                 await opening.check_server(connection, self._engine.place, pooled=self._pooled)
                 if migrate:
-                    await opening.migrate(connection, self.schema, self._engine.place)
-                await opening.check_schema_version(connection, self.schema, self._engine.place)
+                    await migrating.migrate(connection, self.schema, self._engine.place)
+                await migrating.check_schema_version(connection, self.schema, self._engine.place)
         self._wakeups.start()
 
     async def status(self) -> StoreStatus:
@@ -104,7 +117,13 @@ class PostgresStore:
         with self._engine.translated():
             async with self._engine.verbs.connection() as connection:
                 await opening.check_server(connection, self._engine.place, pooled=self._pooled)
-                return await opening.migrate(connection, self.schema, self._engine.place)
+                return await migrating.migrate(connection, self.schema, self._engine.place)
+
+    async def migration_plan(self) -> str:
+        """The SQL that `migrate` would run now; empty where there is nothing to do."""
+        with self._engine.translated():
+            async with self._engine.verbs.connection() as connection:
+                return await migrating.plan(connection, self.schema)
 
     async def close(self) -> None:
         await self._wakeups.close()
@@ -317,11 +336,11 @@ class PostgresStore:
     async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
         return await self._engine.snapshot(partial(inspect.job_infos, job_ids=job_ids))
 
-    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> list[JobInfo]:
-        return await self._engine.snapshot(partial(inspect.list_jobs, where=where, limit=limit, before=before))
+    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> JobPage:
+        return await self._engine.snapshot(partial(listing.list_jobs, where=where, limit=limit, before=before))
 
-    async def count_jobs(self, where: JobFilter) -> int:
-        return await self._engine.snapshot(partial(inspect.count_jobs, where=where))
+    async def count_jobs(self, where: JobFilter, *, most: int | None = None) -> int:
+        return await self._engine.snapshot(partial(listing.count_jobs, where=where, most=most))
 
     async def list_queues(self) -> list[QueueInfo]:
         return await self._engine.snapshot(queues.list_queues)
