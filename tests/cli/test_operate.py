@@ -51,6 +51,56 @@ def test_dead_jobs_are_counted_replayed_and_purged_by_filter(shop: Shop) -> None
     assert (gone.code, gone.out) == (4, "0\n")
 
 
+def test_jobs_are_found_by_time_words_and_fingerprint(shop: Shop) -> None:
+    store = ["--url", shop.url]
+    all_, none, early, wrong, dead = (
+        hold(*words, cwd=shop.path)
+        for words in [
+            ["jobs", "list", "--since", "1h", "-n", "100", *store],
+            ["jobs", "list", "--until", "1h", *store],
+            ["jobs", "list", "--since", "2020-01-01", "--until", "2021-01-01T00:00+01:00", *store],
+            ["jobs", "list", "--since", "yesterday", *store],
+            ["dead", "show", shop.dead[0], "--json", *store],
+        ]
+    )
+    assert {line.split("\t")[0] for line in all_.out.splitlines()} >= {*shop.dead, *shop.ready, shop.done}
+    assert (none.out, early.out) == ("", "")
+    assert wrong.code == 2
+    assert "--since 'yesterday' is not a moment" in wrong.err
+    error = dead.json["error"]
+    alike, words, other = (
+        hold(*call, cwd=shop.path)
+        for call in [
+            ["dead", "list", "--fingerprint", error["fingerprint"], *store],
+            ["jobs", "list", "--text", error["message"].upper(), *store],
+            ["dead", "list", "--text", "nobody wrote this", *store],
+        ]
+    )
+    assert shop.dead[0] in alike.out
+    assert shop.dead[0] in words.out
+    assert other.out == ""
+
+
+def test_what_a_migration_would_do_is_printed(tmp_path: Path) -> None:
+    url, postgres = f"sqlite:///{tmp_path / 'new.db'}", "postgresql://shop@db.invalid/shop"
+    plan, grants, refused, wrong, two = (
+        hold(*words, cwd=tmp_path)
+        for words in [
+            ["migrate", "--plan", "--url", url],
+            ["migrate", "--print-grants", "api=web", "--print-grants", "worker=shop worker", "--url", postgres],
+            ["migrate", "--print-grants", "api=web", "--url", url],
+            ["migrate", "--print-grants", "web", "--url", postgres],
+            ["migrate", "--check", "--plan", "--url", url],
+        ]
+    )
+    assert "CREATE TABLE job (" in plan.out
+    assert not (tmp_path / "new.db").exists()
+    assert 'GRANT EXECUTE ON FUNCTION holdfast.claim_jobs TO "shop worker";' in grants.out
+    assert refused.code == wrong.code == two.code == 2
+    assert "only PostgreSQL has roles" in refused.err
+    assert "`worker=shop_worker`" in wrong.err
+
+
 def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
     steps = [
         ["pause", "default"],

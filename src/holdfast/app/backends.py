@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from holdfast.config import Config, is_postgres, sqlite_path
 from holdfast.core.backpressure import Watermarks
@@ -13,6 +14,7 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.threads import in_new_thread
 from holdfast.stores.base import Store, StoreStatus
 from holdfast.stores.sqlite import SqliteStore, store_status
+from holdfast.stores.sqlite.statements import migrations as sqlite_migrations
 
 if TYPE_CHECKING:
     from holdfast.stores.postgres import PostgresStore
@@ -36,6 +38,27 @@ async def status_of(config: Config) -> StoreStatus:
         await store.close()
 
 
+async def migration_plan(config: Config) -> str:
+    """The SQL that `migrate` would run now; empty where there is nothing to do."""
+    if not is_postgres(config.url):
+        path = sqlite_path(config.url)
+        pending = (await in_new_thread(functools.partial(store_status, path))).pending
+        return "\n".join(f"-- {name}\n{script}" for _, name, script in sqlite_migrations() if name in pending)
+    store = _postgres(config)
+    try:
+        return await store.migration_plan()
+    finally:
+        await store.close()
+
+
+def grants(config: Config, roles: Sequence[tuple[str, str]]) -> str:
+    """The SQL that gives roles (by duty) their rights; ConfigError where the store has none to give."""
+    if not is_postgres(config.url):
+        raise ConfigError(f"{config.url} is a file, whose rights are the file's: only PostgreSQL has roles")
+    text: str = _postgres_module("holdfast.stores.postgres.grants").grants(config.schema, roles)
+    return text
+
+
 async def migrate(config: Config) -> None:
     """Bring the schema up to date. A SQLite store does it by itself whenever it is opened."""
     if is_postgres(config.url):
@@ -51,16 +74,19 @@ async def migrate(config: Config) -> None:
 
 
 def _postgres(config: Config, *, clock: Clock | None = None) -> PostgresStore:
+    store: PostgresStore = _postgres_module("holdfast.stores.postgres").PostgresStore(
+        config.url, schema=config.schema, pooled=config.pooled, watermarks=_watermarks(config), clock=clock
+    )
+    return store
+
+
+def _postgres_module(name: str) -> Any:
     try:  # only when it is used: a worker on SQLite stays small, and needs nothing installed
-        module = importlib.import_module("holdfast.stores.postgres")
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"a PostgreSQL store needs the package {error.name}: pip install 'holdfast[postgres]'"
         ) from error
-    store: PostgresStore = module.PostgresStore(
-        config.url, schema=config.schema, pooled=config.pooled, watermarks=_watermarks(config), clock=clock
-    )
-    return store
 
 
 def _watermarks(config: Config) -> Watermarks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -16,9 +16,25 @@ from holdfast.cli.columns import DEAD
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import job_fields
 from holdfast.cli.job_report import report_job
-from holdfast.cli.jobs import BeforeOption, JobIdArgument, LimitOption
+from holdfast.cli.jobs import JobIdArgument
 from holdfast.cli.output import counted
 from holdfast.cli.session import Session, command, noun
+from holdfast.cli.which_jobs import (
+    BeforeOption,
+    ErrorOption,
+    FingerprintOption,
+    LimitOption,
+    QueueOption,
+    ReasonOption,
+    SinceOption,
+    TagOption,
+    TaskOption,
+    TenantOption,
+    TextOption,
+    UntilOption,
+    moment,
+    note_what_is_left,
+)
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId
 
@@ -27,21 +43,6 @@ group = noun("Dead letters: list, look, mend, run again, drop.")
 _PAGE = 200
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID", help="The ids; or say which by filter.")]
-QueueOption = Annotated[str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Only jobs of this queue.")]
-TaskOption = Annotated[str | None, typer.Option("--task", "-t", metavar="TASK", help="Only jobs of this task.")]
-TenantOption = Annotated[
-    str | None, typer.Option("--tenant", metavar="TENANT", help="Only jobs on behalf of this tenant.")
-]
-ErrorOption = Annotated[
-    str | None, typer.Option("--error-type", "-e", metavar="TYPE", help="Only with this type of error.")
-]
-TextOption = Annotated[
-    str | None, typer.Option("--text", metavar="TEXT", help="Only where the error's message contains this.")
-]
-ReasonOption = Annotated[
-    str | None,
-    typer.Option("--reason", "-r", metavar="TEXT", help="exhausted, not_retried, permanent, bad_payload, poison, …"),
-]
 AllOption = Annotated[bool, typer.Option("--all", help="All dead jobs of the store.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryOption = Annotated[bool, typer.Option("--dry-run", help="Only say how many it would be.")]
@@ -53,9 +54,13 @@ async def list_dead(
     queue: QueueOption = None,
     task: TaskOption = None,
     tenant: TenantOption = None,
+    tag: TagOption = None,
     error_type: ErrorOption = None,
+    fingerprint: FingerprintOption = None,
     text: TextOption = None,
     reason: ReasonOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
     limit: LimitOption = 50,
     before: BeforeOption = None,
 ) -> None:
@@ -67,18 +72,22 @@ async def list_dead(
     holdfast dead list --error-type ConnectionError
     holdfast dead list --reason poison --json
     """
+    filters = _filters(
+        queue=queue,
+        task=task,
+        tenant=tenant,
+        tag=tag,
+        error_type=error_type,
+        fingerprint=fingerprint,
+        text=text,
+        reason=reason,
+        created_after=moment("--since", since),
+        created_before=moment("--until", until),
+    )
     async with session.opened() as hf:
-        found = await hf.dead.list(
-            queue=queue,
-            task=task,
-            tenant=tenant,
-            error_type=error_type,
-            text=text,
-            reason=reason,
-            limit=limit,
-            before=before,
-        )
+        found = await hf.dead.list(**filters, limit=limit, before=before)
     session.out.items(found, DEAD, job_fields, none="no dead job matches")
+    note_what_is_left(session.out, found, limit)
 
 
 @command(group)
@@ -127,9 +136,13 @@ async def replay(
     queue: QueueOption = None,
     task: TaskOption = None,
     tenant: TenantOption = None,
+    tag: TagOption = None,
     error_type: ErrorOption = None,
+    fingerprint: FingerprintOption = None,
     text: TextOption = None,
     reason: ReasonOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
     everything: AllOption = False,
     yes: YesOption = False,
     dry_run: DryOption = False,
@@ -145,7 +158,18 @@ async def replay(
     holdfast dead replay --task shop.charge --error-type ConnectionError
     holdfast dead replay --all --yes
     """
-    filters = _filters(queue=queue, task=task, tenant=tenant, error_type=error_type, text=text, reason=reason)
+    filters = _filters(
+        queue=queue,
+        task=task,
+        tenant=tenant,
+        tag=tag,
+        error_type=error_type,
+        fingerprint=fingerprint,
+        text=text,
+        reason=reason,
+        created_after=moment("--since", since),
+        created_before=moment("--until", until),
+    )
     async with session.opened() as hf:
         many = _Many(session, hf, "replay", "replayed", hf.dead.replay)
         return await many.run(job_ids or [], filters, everything=everything, yes=yes or bool(job_ids), dry=dry_run)
@@ -158,9 +182,13 @@ async def purge(
     queue: QueueOption = None,
     task: TaskOption = None,
     tenant: TenantOption = None,
+    tag: TagOption = None,
     error_type: ErrorOption = None,
+    fingerprint: FingerprintOption = None,
     text: TextOption = None,
     reason: ReasonOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
     everything: AllOption = False,
     yes: YesOption = False,
     dry_run: DryOption = False,
@@ -174,7 +202,18 @@ async def purge(
     holdfast dead purge --reason permanent --dry-run
     holdfast dead purge --queue imports --yes
     """
-    filters = _filters(queue=queue, task=task, tenant=tenant, error_type=error_type, text=text, reason=reason)
+    filters = _filters(
+        queue=queue,
+        task=task,
+        tenant=tenant,
+        tag=tag,
+        error_type=error_type,
+        fingerprint=fingerprint,
+        text=text,
+        reason=reason,
+        created_after=moment("--since", since),
+        created_before=moment("--until", until),
+    )
     async with session.opened() as hf:
         many = _Many(session, hf, "purge", "purged", hf.dead.purge)
         return await many.run(job_ids or [], filters, everything=everything, yes=yes, dry=dry_run)
@@ -192,7 +231,7 @@ class _Many:
         self._done = done
         self._act = act
 
-    async def run(self, words: list[str], filters: dict[str, str], *, everything: bool, yes: bool, dry: bool) -> Exit:
+    async def run(self, words: list[str], filters: dict[str, Any], *, everything: bool, yes: bool, dry: bool) -> Exit:
         if bool(words) + bool(filters) + everything != 1:
             raise Refused(
                 f"say which dead jobs to {self._verb}: ids, or filters, or --all; one of these",
@@ -211,7 +250,7 @@ class _Many:
         # Asked for by id, each of them was to be there; by filter, none is an answer like any other.
         return Exit.MISSING if ids and total < len(ids) else Exit.OK
 
-    async def _work(self, ids: list[JobId], filters: dict[str, str], count: int) -> int:
+    async def _work(self, ids: list[JobId], filters: dict[str, Any], count: int) -> int:
         total = 0
         console = Console(stderr=True)
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bars:
@@ -221,12 +260,15 @@ class _Many:
                 bars.update(bar, completed=start + _PAGE)
             cursor: JobId | None = None
             # By cursor, so that a job that dies again meanwhile is not taken twice.
-            while not ids and (page := await self._hf.dead.list(**filters, limit=_PAGE, before=cursor)):
-                cursor = page[-1].id
-                total += await self._act([job.id for job in page])
+            while not ids:
+                page = await self._hf.dead.list(**filters, limit=_PAGE, before=cursor)
+                total += await self._act([job.id for job in page]) if page else 0
                 bars.advance(bar, len(page))
+                cursor = page.next
+                if cursor is None:
+                    break
         return total
 
 
-def _filters(**filters: str | None) -> dict[str, str]:
+def _filters(**filters: Any) -> dict[str, Any]:
     return {name: value for name, value in filters.items() if value is not None}

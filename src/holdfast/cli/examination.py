@@ -18,7 +18,7 @@ from holdfast.cli.output import counted
 from holdfast.cli.session import Session
 from holdfast.config import Config, is_postgres, sqlite_path
 from holdfast.core.errors import ConfigError, HoldfastError
-from holdfast.core.queue import QueueInfo
+from holdfast.core.queue import MOST_COUNTED, QueueInfo
 from holdfast.stores.base import StoreStatus
 
 _GIB = 1024**3
@@ -161,7 +161,13 @@ async def _contents(hf: Holdfast) -> list[Finding]:
     )
     say(bool(full), "full queues", full or "none", "add workers, or raise the watermarks: `holdfast queues watermarks`")
     say(bool(paused), "paused queues", paused or "none", "`holdfast queues resume NAME`, if that is not meant")
-    say(dead > 0, "dead letters", str(dead), "`holdfast dead list` shows them, `holdfast dead replay` runs them again")
+    many = "+" if any(queue.dead >= MOST_COUNTED for queue in queues) else ""
+    say(
+        dead > 0,
+        "dead letters",
+        f"{dead}{many}",
+        "`holdfast dead list` shows them, `holdfast dead replay` runs them again",
+    )
     return found
 
 

@@ -81,7 +81,14 @@ def worker_fields(worker: WorkerInfo) -> dict[str, Any]:
 
 
 def _error(error: ErrorInfo | None) -> dict[str, str] | None:
-    return None if error is None else {"type": error.type, "message": error.message, "traceback": error.traceback}
+    if error is None:
+        return None
+    return {
+        "type": error.type,
+        "message": error.message,
+        "fingerprint": error.fingerprint,
+        "traceback": error.traceback,
+    }
 
 
 def _attempt(run: AttemptInfo) -> dict[str, Any]:

@@ -42,5 +42,9 @@ def report_job(out: Output, job: JobInfo, why: str) -> None:
         error = "" if run.error is None else f": {run.error.type}: {run.error.message}".replace(": :", ":")
         fields[f"run {run.token}"] = f"attempt {run.number}, {run.cause}{error}"
     if job.error is not None:
-        fields |= {"error": f"{job.error.type}: {job.error.message}", "traceback": job.error.traceback or None}
+        fields |= {
+            "error": f"{job.error.type}: {job.error.message}",
+            "fingerprint": job.error.fingerprint,
+            "traceback": job.error.traceback or None,
+        }
     out.record({name: value for name, value in fields.items() if value is not None})

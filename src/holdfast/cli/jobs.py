@@ -12,6 +12,22 @@ from holdfast.cli.fields import job_fields
 from holdfast.cli.following import ending, follow
 from holdfast.cli.job_report import report_job
 from holdfast.cli.session import Session, command, noun
+from holdfast.cli.which_jobs import (
+    BeforeOption,
+    ErrorOption,
+    FingerprintOption,
+    LimitOption,
+    QueueOption,
+    ReasonOption,
+    SinceOption,
+    TagOption,
+    TaskOption,
+    TenantOption,
+    TextOption,
+    UntilOption,
+    moment,
+    note_what_is_left,
+)
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer
 
@@ -19,24 +35,22 @@ group = noun("Look at jobs, cancel them, run them again, wait for them.")
 
 JobIdArgument = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
 JobIdsArgument = Annotated[list[str], typer.Argument(metavar="ID", help="The ids of the jobs.")]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="How many at most.")]
-BeforeOption = Annotated[
-    str | None, typer.Option("--before", metavar="ID", help="The next page: the last id of the page before.")
-]
 
 
 @command(group, "list")
 async def list_jobs(
     session: Session,
     state: Annotated[State | None, typer.Option("--state", "-s", help="Only jobs in this state.")] = None,
-    queue: Annotated[
-        str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Only jobs of this queue.")
-    ] = None,
-    task: Annotated[str | None, typer.Option("--task", "-t", metavar="TASK", help="Only jobs of this task.")] = None,
-    tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="TENANT", help="Only jobs on behalf of this tenant.")
-    ] = None,
-    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only jobs with this tag.")] = None,
+    queue: QueueOption = None,
+    task: TaskOption = None,
+    tenant: TenantOption = None,
+    tag: TagOption = None,
+    error_type: ErrorOption = None,
+    fingerprint: FingerprintOption = None,
+    text: TextOption = None,
+    reason: ReasonOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
     limit: LimitOption = 50,
     before: BeforeOption = None,
 ) -> None:
@@ -46,14 +60,28 @@ async def list_jobs(
 
     \b
     holdfast jobs list --state running
+    holdfast jobs list --task shop.ship --since 2h
     holdfast jobs list -q mail -n 1000 --json | jq -r .error.message
     holdfast jobs list -s ready | cut -f1 | xargs -n1 holdfast jobs cancel
     """
     async with session.opened() as hf:
         found = await hf.jobs.list(
-            state=state, queue=queue, task=task, tenant=tenant, tag=tag, limit=limit, before=before
+            state=state,
+            queue=queue,
+            task=task,
+            tenant=tenant,
+            tag=tag,
+            error_type=error_type,
+            fingerprint=fingerprint,
+            text=text,
+            reason=reason,
+            created_after=moment("--since", since),
+            created_before=moment("--until", until),
+            limit=limit,
+            before=before,
         )
     session.out.items(found, JOBS, job_fields, none="no job matches")
+    note_what_is_left(session.out, found, limit)
 
 
 @command(group)

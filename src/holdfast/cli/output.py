@@ -91,6 +91,13 @@ class Output:
         indent = indent if sys.stdout.isatty() else None
         self._write(json.dumps(value, default=_plain, ensure_ascii=False, indent=indent) + "\n")
 
+    def script(self, text: str) -> None:
+        """SQL as it is to be run, line by line; none where there is none."""
+        if self.as_json:
+            self.document({"sql": text})
+        else:
+            self._write(text)
+
     def line(self, *values: object) -> None:
         """One line, its values separated by tabs."""
         self._write("\t".join(shown(value) for value in values) + "\n")

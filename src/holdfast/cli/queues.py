@@ -14,7 +14,7 @@ from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import queue_fields
 from holdfast.cli.output import Column, counted
 from holdfast.cli.session import Session, command, noun
-from holdfast.core.queue import QueueInfo
+from holdfast.core.queue import MOST_COUNTED, QueueInfo
 
 group = noun("Queues: depths, pausing, weights, watermarks, purging.")
 
@@ -25,15 +25,19 @@ def _state(queue: QueueInfo) -> str:
     return "paused" if queue.settings.paused else "open" if queue.accepting else "full"
 
 
+def _count(count: int) -> str:
+    return f"{count}+" if count >= MOST_COUNTED else str(count)
+
+
 _COLUMNS = (
     Column[QueueInfo]("queue", lambda queue: queue.name),
     Column[QueueInfo]("state", _state),
     Column[QueueInfo]("ready", lambda queue: queue.ready),
     Column[QueueInfo]("running", lambda queue: queue.running, rank=1),
-    Column[QueueInfo]("scheduled", lambda queue: queue.scheduled, rank=2),
-    Column[QueueInfo]("dead", lambda queue: queue.dead, rank=3),
-    Column[QueueInfo]("parked", lambda queue: queue.parked, rank=4),
-    Column[QueueInfo]("blocked", lambda queue: queue.blocked, rank=5),
+    Column[QueueInfo]("scheduled", lambda queue: _count(queue.scheduled), rank=2),
+    Column[QueueInfo]("dead", lambda queue: _count(queue.dead), rank=3),
+    Column[QueueInfo]("parked", lambda queue: _count(queue.parked), rank=4),
+    Column[QueueInfo]("blocked", lambda queue: _count(queue.blocked), rank=5),
     Column[QueueInfo]("weight", lambda queue: queue.settings.weight, rank=6),
     Column[QueueInfo](
         "oldest", lambda queue: None if queue.oldest_ready_s is None else f"{queue.oldest_ready_s:.0f}s", rank=7
@@ -46,7 +50,8 @@ async def list_queues(session: Session) -> None:
     """List queues with what waits and runs in them.
 
     The state is open, full (producers wait until it has drained) or paused (nothing of it is started). In a pipe, a
-    line is: queue, state, ready, running, scheduled, dead, parked, blocked, weight, age of the oldest ready job.
+    line is: queue, state, ready, running, scheduled, dead, parked, blocked, weight, age of the oldest ready job. Of
+    scheduled, dead, parked and blocked jobs at most 10000 are counted, and `10000+` means: at least so many.
 
     \b
     holdfast queues list

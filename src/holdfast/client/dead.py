@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
 from typing import Any
 
 from holdfast.client.arguments import Signature, encode_call
-from holdfast.client.jobs import Jobs, check_limit, job_filter, parse_ids
+from holdfast.client.jobs import Jobs, job_filter, list_page, parse_ids
 from holdfast.config import Config
 from holdfast.core.errors import InvalidOptions, JobStateError
-from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId, JobInfo
 from holdfast.core.state import State
 from holdfast.core.task import Registry
-from holdfast.stores.base import JobFilter, Store
+from holdfast.stores.base import JobFilter, JobPage, Store
 
 _BATCH = 500
 
@@ -33,21 +34,36 @@ class DeadLetters:
         queue: str | None = None,
         task: str | None = None,
         tenant: str | None = None,
+        tag: str | None = None,
         error_type: str | None = None,
+        fingerprint: str | None = None,
         text: str | None = None,
         reason: str | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
         limit: int = 100,
         before: JobId | str | None = None,
-    ) -> list[JobInfo]:
-        """Dead jobs that match all of these, newest first; `before` is the last id of the page before.
+    ) -> JobPage:
+        """Dead jobs that match all of these, newest first, in pages as those of `jobs.list`.
 
-        `text` is looked for in the error's message; `reason` is `exhausted`, `permanent`, `poison`, ….
+        `text` is words, all of which are in the error's message; `fingerprint` is that of an error (`job.error`);
+        `reason` is `exhausted`, `permanent`, `poison`, ….
         """
-        where = _where(queue=queue, task=task, tenant=tenant, error_type=error_type, text=text, reason=reason)
-        cursor = None if before is None else parse_job_id(before)
-        return await self._store.list_jobs(where, limit=check_limit(limit), before=cursor)
+        where = _where(
+            queue=queue,
+            task=task,
+            tenant=tenant,
+            tag=tag,
+            error_type=error_type,
+            fingerprint=fingerprint,
+            text=text,
+            reason=reason,
+            created_after=created_after,
+            created_before=created_before,
+        )
+        return await list_page(self._store, where, limit=limit, before=before)
 
-    async def count(self, **filters: str | None) -> int:
+    async def count(self, **filters: Any) -> int:
         """How many dead jobs match; filters as for `list`."""
         return await self._store.count_jobs(_where(**filters))
 
@@ -63,7 +79,7 @@ class DeadLetters:
         job_ids: JobId | str | Sequence[JobId | str] | None = None,
         *,
         everything: bool = False,
-        **filters: str | None,
+        **filters: Any,
     ) -> int:
         """Run dead jobs again: one, several, or all that match; each keeps its id and history. Returns how many.
 
@@ -76,7 +92,7 @@ class DeadLetters:
         job_ids: JobId | str | Sequence[JobId | str] | None = None,
         *,
         everything: bool = False,
-        **filters: str | None,
+        **filters: Any,
     ) -> int:
         """Drop dead jobs for good: one, several, or all that match, as for `replay`. Returns how many."""
         return await self._on_matching(self._store.purge_dead, job_ids, everything, filters, "purge")
@@ -101,7 +117,7 @@ class DeadLetters:
         act: Any,
         job_ids: JobId | str | Sequence[JobId | str] | None,
         everything: bool,
-        filters: Mapping[str, str | None],
+        filters: Mapping[str, Any],
         verb: str,
     ) -> int:
         if job_ids is not None:
@@ -113,16 +129,19 @@ class DeadLetters:
             raise InvalidOptions(f"{verb}: say which: ids, filters (queue=, task=, error_type=, …), or everything=True")
         where = _where(**filters)
         total = 0
-        cursor: JobId | None = None
+        page = JobPage()
         # By cursor, so that a job that dies again meanwhile is not taken twice.
-        while page := await self._store.list_jobs(where, limit=_BATCH, before=cursor):
-            cursor = page[-1].id
-            total += await act([info.id for info in page])
-        return total
+        while True:
+            page = await self._store.list_jobs(where, limit=_BATCH, before=page.next)
+            total += await act([info.id for info in page]) if page else 0
+            if page.next is None:
+                return total
 
 
-def _where(**filters: str | None) -> JobFilter:
-    known = {"queue", "task", "tenant", "error_type", "text", "reason"}
-    if unknown := set(filters) - known:
-        raise InvalidOptions(f"unknown filter {sorted(unknown)[0]!r}; there are {', '.join(sorted(known))}")
-    return job_filter(state=State.DEAD, **filters)  # type: ignore[arg-type]  # no times among them
+def _where(**filters: Any) -> JobFilter:
+    if unknown := set(filters) - _FILTERS:
+        raise InvalidOptions(f"unknown filter {sorted(unknown)[0]!r}; there are {', '.join(sorted(_FILTERS))}")
+    return job_filter(state=State.DEAD, **filters)
+
+
+_FILTERS = {field.name for field in fields(JobFilter)} - {"state"}

@@ -15,9 +15,10 @@ from holdfast.core.names import check_name
 from holdfast.core.outcome import storable
 from holdfast.core.state import State
 from holdfast.core.task import Registry
-from holdfast.stores.base import CancelAnswer, Hint, JobFilter, Store
+from holdfast.stores.base import CancelAnswer, Hint, JobFilter, JobPage, Store
 
 MOST_LISTED = 1000
+_LOOKS = 40
 _REASON_LIMIT = 1000
 _LOOK_AT_MOST_EVERY_S = 0.02
 
@@ -46,23 +47,33 @@ class Jobs:
         task: str | None = None,
         tenant: str | None = None,
         tag: str | None = None,
+        error_type: str | None = None,
+        fingerprint: str | None = None,
+        text: str | None = None,
+        reason: str | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
         limit: int = 100,
         before: JobId | str | None = None,
-    ) -> list[JobInfo]:
-        """Jobs that match all of these, newest first; `before` is the last id of the page before."""
+    ) -> JobPage:
+        """Jobs that match all of these, newest first; `before` is `next` of the page before.
+
+        A page that is short and still has a `next` was given up on after some thousands of jobs that do not match.
+        """
         where = job_filter(
             state=state,
             queue=queue,
             task=task,
             tenant=tenant,
             tag=tag,
+            error_type=error_type,
+            fingerprint=fingerprint,
+            text=text,
+            reason=reason,
             created_after=created_after,
             created_before=created_before,
         )
-        cursor = None if before is None else parse_job_id(before)
-        return await self._store.list_jobs(where, limit=check_limit(limit), before=cursor)
+        return await list_page(self._store, where, limit=limit, before=before)
 
     async def cancel(self, job_id: JobId | str, *, reason: str = "") -> CancelAnswer:
         """End the job if it waits, ask it to stop if it runs; JobNotFound when there is none."""
@@ -138,6 +149,18 @@ _PARKED = {
 }
 
 
+async def list_page(store: Store, where: JobFilter, *, limit: int, before: JobId | str | None) -> JobPage:
+    """A page, put together from several looks where one finds too few; each look is short, and so is their number."""
+    wanted = check_limit(limit)
+    page = JobPage(cursor=None if before is None else parse_job_id(before))
+    for _ in range(_LOOKS):
+        found = await store.list_jobs(where, limit=wanted - len(page), before=page.next)
+        page = JobPage([*page, *found], cursor=found.next)
+        if found.next is None or len(page) == wanted:
+            break
+    return page
+
+
 def job_filter(
     *,
     state: State | str | None = None,
@@ -146,6 +169,7 @@ def job_filter(
     tenant: str | None = None,
     tag: str | None = None,
     error_type: str | None = None,
+    fingerprint: str | None = None,
     text: str | None = None,
     reason: str | None = None,
     created_after: datetime | None = None,
@@ -159,6 +183,7 @@ def job_filter(
         tenant=_text("tenant", tenant),
         tag=_text("tag", tag),
         error_type=_text("error_type", error_type),
+        fingerprint=_text("fingerprint", fingerprint),
         text=_text("text", text),
         reason=_text("reason", reason),
         created_after=_moment("created_after", created_after),

@@ -6,6 +6,7 @@ The client makes the id, so that an enqueue whose answer was lost can be repeate
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import re
@@ -114,3 +115,9 @@ def timestamp_of(job_id: UUID) -> float:
     if job_id.version != 7:
         raise InvalidArguments(f"job id {job_id} holds no time: it is not a version 7 UUID made by Holdfast")
     return (job_id.int >> 80) / 1000
+
+
+def first_id_at(at_s: float) -> UUID:
+    """The least id of the millisecond that these seconds since 1970 fall into, or begin: for ranges of ids by time."""
+    milliseconds = min(max(0, math.ceil(at_s * 1000)), (1 << 48) - 1)
+    return UUID(int=milliseconds << 80)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from holdfast.core.error_words import fingerprint_of
 from holdfast.core.state import State
 
 JobId = UUID
@@ -85,6 +86,11 @@ class ErrorInfo:
     """What `str(exception)` said."""
     traceback: str = ""
     """The lines of its traceback."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same failure, whatever numbers and names its message holds; empty where nothing failed."""
+        return fingerprint_of(self.type, self.message, self.traceback)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback as tb
 from dataclasses import dataclass
 from types import TracebackType
+from typing import NamedTuple
 
 from holdfast.core.job import ErrorInfo
 
@@ -13,8 +14,7 @@ _MESSAGE_LIMIT = 4_000
 _TRACEBACK_LIMIT = 32_000
 
 
-@dataclass(frozen=True, slots=True)
-class Succeeded:
+class Succeeded(NamedTuple):
     """The task returned; its result is encoded already."""
 
     result: bytes | None

@@ -22,9 +22,16 @@ class QueueSettings:
     """Weight by priority name."""
 
 
+MOST_COUNTED = 10_000
+"""So far a report counts, of each queue and state but `ready`; that number means: at least so many."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueueInfo:
-    """A queue's depths and settings, read in one snapshot."""
+    """A queue's depths and settings, read in one snapshot.
+
+    `ready` is exact. A store may count the others, and each priority, up to `MOST_COUNTED` only.
+    """
 
     name: str
     """The queue's name."""
@@ -43,7 +50,7 @@ class QueueInfo:
     accepting: bool
     """Whether enqueues go through at once; False while it is full."""
     oldest_ready_s: float | None
-    """Age of the job that has waited longest in `ready`."""
+    """Age of the job that has waited longest in `ready`, as far as the heads of its lanes tell."""
     by_priority: Mapping[int, int] = field(default_factory=dict)
     """Ready jobs by priority."""
     settings: QueueSettings = QueueSettings()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from holdfast.core.cause import Cause
 from holdfast.core.errors import HardTimeout, PermanentError, RetryLater
@@ -38,8 +38,7 @@ class Verdict(StrEnum):
     """The lease had passed on: the result is dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Succeed:
+class Succeed(NamedTuple):
     """→ `succeeded`."""
 
     job_id: JobId

@@ -291,6 +291,6 @@ def _free_port() -> int:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    for entry in Path("/proc").glob("[0-9]*/stat"):
+    for pid in [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]:
         with contextlib.suppress(OSError):  # it has ended since
-            yield int(entry.parent.name), int(entry.read_text().rpartition(")")[2].split()[1])
+            yield pid, int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])

@@ -9,7 +9,7 @@ Times that decide anything (leases, due times, expiry) are the store's own clock
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 from typing import NamedTuple, Protocol
@@ -166,11 +166,23 @@ class JobFilter:
     tenant: str | None = None
     tag: str | None = None
     error_type: str | None = None
+    fingerprint: str | None = None
+    """Of the error (dead jobs): the same failure, whatever numbers and names its message holds."""
     text: str | None = None
-    """A substring of the last error's message (dead jobs)."""
+    """Words, all of which are in the error's message (dead jobs)."""
     created_after: float | None = None
     created_before: float | None = None
     reason: str | None = None
+
+
+class JobPage(list[JobInfo]):
+    """Jobs, newest first, and where to go on."""
+
+    def __init__(self, jobs: Iterable[JobInfo] = (), *, cursor: JobId | None = None) -> None:
+        super().__init__(jobs)
+        self.next = cursor
+        """None: there are no more. Else the `before` of the next page, also where this one is short: a store may stop
+        to look after a bounded number of jobs that do not match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,11 +369,13 @@ class InspectStore(Protocol):
         """All tables in one statement, so that a moving job is never seen nowhere or twice."""
         ...
 
-    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> list[JobInfo]:
-        """Newest first; `before` is the last id of the page before."""
+    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> JobPage:
+        """Newest first; `before` is `next` of the page before. A page may be short, or empty, and still have a next."""
         ...
 
-    async def count_jobs(self, where: JobFilter) -> int: ...
+    async def count_jobs(self, where: JobFilter, *, most: int | None = None) -> int:
+        """How many match; with `most`, it stops counting there."""
+        ...
 
     async def list_queues(self) -> list[QueueInfo]: ...
 

@@ -207,7 +207,8 @@ class Session:
         try:
             settlement = await self._executor.execute(run)
             if settlement is not None and not self.lost.is_set():
-                await self._settler.hand_in(settlement)
+                if not self._settler.take(settlement):
+                    await self._settler.hand_in(settlement)
                 handed_in = True
         finally:
             self._slots.give_back()

@@ -59,12 +59,18 @@ class Settler:
         self._flusher: asyncio.Task[None] | None = None
         self._room = asyncio.Event()
 
+    def take(self, settlement: Settlement) -> bool:
+        """Put an outcome into the buffer, if there is room."""
+        if len(self._buffer) + self._in_flight >= self._bound:
+            return False
+        self.submit(settlement)
+        return True
+
     async def hand_in(self, settlement: Settlement) -> None:
         """Put an outcome into the buffer, once there is room."""
-        while len(self._buffer) + self._in_flight >= self._bound:
+        while not self.take(settlement):
             self._room.clear()
             await self._room.wait()
-        self.submit(settlement)
 
     def submit(self, settlement: Settlement) -> None:
         """Put an outcome into the buffer, whether there is room or not."""

@@ -6,7 +6,9 @@ or a limit, are passed over by it and claimed by themselves, in a transaction th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.core.errors import LeaseLost
@@ -64,35 +66,32 @@ class Taken(NamedTuple):
 
 
 def take_apart(rows: Sequence[Record], lanes: Mapping[Lane, int], floors: Floors) -> Taken:
-    """Sort out the rows; each lane's floor rises to behind the last of its jobs."""
-    taken = Taken([], [], [], {lane: 0 for lane, quota in lanes.items() if quota > 0}, False, [], [])
-    lonely = False
-    for row in sorted(rows, key=_order):
-        kind, queue, priority, tag, seq, job_id, token, attempt, losses, task, *body = row
-        if kind == "job":
-            payload, options, most, tenant, headers = body
-            job = ClaimedJob(
-                job_id, token, attempt, task, queue, priority, payload, options, most, tenant or "", alone(losses),
-                headers,
-            )  # fmt: skip
-            (taken.headless if task is None else taken.jobs).append(job)
-        elif kind == "attached":
-            taken.attached.append(job_id)
-        elif kind == "lonely":
-            lonely = True
-            continue
-        else:
-            taken.closed.append(queue)
-            continue
-        lane = Lane(queue, priority)
-        taken.scanned[lane] += 1
-        taken.order.append(job_id)
-        floors.raise_to(lane, tag, seq + 1)
-    return taken._replace(lonely=lonely)
+    """Sort out the rows; the floor of a lane that has more rises to behind the last of its jobs."""
+    found = sorted((row for row in rows if row[_KIND] in ("job", "attached")), key=_place_in_lane)
+    jobs = [ClaimedJob._make(row[:_KIND]) for row in found if row[_KIND] == "job"]
+    headless = [job for job in jobs if job.task is None]
+    scanned = {lane: 0 for lane, quota in lanes.items() if quota > 0}
+    scanned.update(Counter(map(_lane, found)))  # a lane equals the pair that it is
+    last = dict(zip(map(_lane, found), map(_place_in_lane, found), strict=True))
+    for lane, quota in lanes.items():
+        if quota > 0 and scanned[lane] >= quota:
+            tag, seq = last[lane]
+            floors.raise_to(lane, tag, seq + 1)
+    return Taken(
+        jobs=[job for job in jobs if job.task is not None] if headless else jobs,
+        headless=headless,
+        attached=[row[0] for row in found if row[_KIND] == "attached"],
+        scanned=scanned,
+        lonely=any(row[_KIND] == "lonely" for row in rows),
+        closed=[row["queue"] for row in rows if row[_KIND] == "closed"],
+        order=[row[0] for row in found],
+    )
 
 
-def _order(row: Record) -> tuple[int, int]:
-    return row["tag"] or 0, row["seq"] or 0
+# The answer of the function begins with the fields of a ClaimedJob.
+_KIND = len(ClaimedJob._fields)
+_lane = itemgetter(ClaimedJob._fields.index("queue"), ClaimedJob._fields.index("priority"))
+_place_in_lane = itemgetter(_KIND + 1, _KIND + 2)
 
 
 # ---------------------------------------------------------------- one by one

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from holdfast.core.error_words import words_of
 from holdfast.core.job import ErrorInfo, JobId, WorkerId
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
@@ -46,8 +47,9 @@ async def end_jobs(tx: Tx, endings: Sequence[Ending]) -> None:
     await let_go(tx, [ending.job_id for ending in endings])
 
 
-def _error(ending: Ending) -> tuple[str, str]:
-    return (ending.error.type, ending.error.message) if ending.error else ("", "")
+def _error(ending: Ending) -> tuple[str, str, str, str]:
+    error = ending.error or ErrorInfo("", "")
+    return error.type, error.message, error.fingerprint, " ".join(words_of(error.message))
 
 
 async def let_go(tx: Tx, job_ids: Sequence[JobId]) -> None:

@@ -13,6 +13,8 @@ from holdfast.stores.postgres.transaction import Place, Tx
 
 #: A repeated enqueue must find its ids, so no body goes sooner after its end, whatever the retention says.
 KEPT_AT_LEAST_S = 3600.0
+#: Ready jobs of a queue that the sweep counts to compare.
+_COMPARED = 10_000
 
 
 async def replay_jobs(tx: Tx, job_ids: Sequence[JobId]) -> int:
@@ -61,7 +63,7 @@ async def sweep(tx: Tx, *, limit: int) -> Swept:
     arrived = Counter(row[0] for row in await tx.fetch("sweep.uncounted", limit))
     await count_arrivals(tx, arrived)
     released = await release(tx, [row[0] for row in await tx.fetch("sweep.releasable", limit)])
-    wrong = await _fix_depths(tx)
+    wrong = await fix_depths(tx)
     return Swept(released, unparked, slots, len(keys), wrong)
 
 
@@ -76,14 +78,18 @@ async def _sweep_limits(tx: Tx, limit: int) -> tuple[int, int]:
     return slots, unparked
 
 
-async def _fix_depths(tx: Tx) -> int:
+async def fix_depths(tx: Tx) -> int:
     """Compare with what is there, in a single look; what this verb itself has moved is written first.
 
-    One sweep at a time: two would correct the same mistake twice.
+    A deep queue is compared up to a bound, so that this costs the same however deep it is; when it has drained below,
+    it is compared exactly. One sweep at a time: two would correct the same mistake twice.
     """
     await tx.close_verb()
     if not await tx.value("sweep.alone"):
         return 0
-    wrong = [tuple(row) for row in await tx.fetch("sweep.wrong_depths")]
+    wrong: list[tuple[str, int]] = []
+    for queue, change in await tx.fetch("sweep.wrong_depths", _COMPARED):
+        [fixed] = [(queue, change)] if change is not None else await tx.fetch("sweep.recount", queue)
+        wrong.append(tuple(fixed))
     await tx.many("transaction.change_depth", wrong)
     return len(wrong)

@@ -17,7 +17,7 @@ from holdfast.core.errors import HoldfastError, NotOpen
 from holdfast.runtime.failpoints import FailpointHit, afailpoint, is_armed
 from holdfast.stores.moments import answer_lost, struck
 from holdfast.stores.postgres.connections import Doorway, Line, Lines
-from holdfast.stores.postgres.errors import is_rolled_back, translate
+from holdfast.stores.postgres.errors import DRIVER_ERRORS, is_rolled_back, translate
 from holdfast.stores.postgres.insert import Refused
 from holdfast.stores.postgres.statements import statements
 from holdfast.stores.postgres.transaction import Tx
@@ -75,7 +75,7 @@ class Engine:
                 raise struck(hit) from hit
             except (HoldfastError, Refused):
                 raise
-            except Exception as error:
+            except DRIVER_ERRORS as error:
                 if left and is_rolled_back(error):
                     continue
                 raise translate(error, self.place) from error
@@ -97,7 +97,7 @@ class Engine:
                         await afailpoint(f"{verb}.inside")
         except FailpointHit as hit:
             raise struck(hit) from hit
-        except Exception as error:
+        except DRIVER_ERRORS as error:
             raise translate(error, self.place) from error
         await self._committed(verb)
         return rows
@@ -126,7 +126,7 @@ class Engine:
             yield
         except HoldfastError:
             raise
-        except Exception as error:
+        except DRIVER_ERRORS as error:
             raise translate(error, self.place) from error
 
     def check_open(self) -> None:

@@ -33,12 +33,15 @@ _REMEDY = {
     "42883": "run `holdfast migrate`",
     "42703": "run `holdfast migrate`",
 }
+#: What the driver, or the network under it, raises; anything else is a bug and stays what it is.
+DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError, OverflowError)
+
 # The server may have committed before it, or the way to it, broke.
 _PERHAPS_COMMITTED = ("08", "57P", "XX")
 
 
 def translate(error: BaseException, place: str) -> HoldfastError:
-    """Our error for one of asyncpg's, or of the network's; the original stays its cause."""
+    """Our error for one of the driver's; the original stays its cause."""
     where = f"PostgreSQL store {place}"
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
@@ -52,11 +55,9 @@ def translate(error: BaseException, place: str) -> HoldfastError:
             return StoreUnavailable(f"{where}: {_TRANSIENT[kind]} ({error})", unknown=unknown)
         remedy = _REMEDY.get(state) or _REMEDY.get(kind)
         return StoreBroken(f"{where}: {error}" + (f"; {remedy}" if remedy else ""))
-    if isinstance(error, asyncpg.DataError | ValueError | OverflowError | UnicodeEncodeError):
+    if isinstance(error, ValueError | OverflowError):
         return StoreDataError(f"{where} cannot keep a value: {error}")
-    if isinstance(error, asyncpg.InterfaceError | OSError | TimeoutError):
-        return StoreUnavailable(f"{where} gave no answer: {str(error) or type(error).__name__}", unknown=True)
-    return StoreBroken(f"{where}: {type(error).__name__}: {error}")
+    return StoreUnavailable(f"{where} gave no answer: {str(error) or type(error).__name__}", unknown=True)
 
 
 def is_rolled_back(error: BaseException) -> bool:

@@ -1,9 +1,10 @@
 """Where each lane's next job is at the earliest, so that a claim does not search what others have taken.
 
 Rows that were deleted stay in an index for as long as any transaction that is older may look at them, and every claim
-from the head of a lane would have to pass all of them. So a claim begins behind the last job that it has taken. That
-may be behind a job that was handed back, or whose insertion was committed late: so the floors fall to the ground again
-and again, and a claim that came back short from above the ground looks once more from there.
+from the head of a lane would have to pass all of them. So while a lane has more than was asked for, the next claim
+begins behind the last job that was taken. That may be behind a job that was handed back, or whose insertion was
+committed late: so the floors fall to the ground again and again, and a claim that came back short from above the ground
+looks once more from there.
 """
 
 from __future__ import annotations

@@ -86,6 +86,8 @@ async def _settle_keys(
         for index, job in enumerate(jobs):
             if job.key is not None and index not in refused and job.id not in existing:
                 wanted.setdefault((job.tenant, job.key.key), job)
+        # Ours is also a key that this very job has got by an earlier call, or by one at the same time.
+        ours |= {scope for scope, job in wanted.items() if scope in holders and holders[scope].job_id == job.id}
         rows = [
             (tenant, key, job.key.fingerprint, job.id, job.key.window_s)
             for (tenant, key), job in sorted(wanted.items())

@@ -1,17 +1,15 @@
-"""Reports on jobs: one, many, and lists by filter with keyset paging; never used for decisions of the engine."""
+"""Reports on jobs by their ids; never used for decisions of the engine. Lists by filter are in `listing`."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import fields
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
 from holdfast.core.state import State
-from holdfast.stores.base import Ended, JobFilter
+from holdfast.stores.base import Ended
 from holdfast.stores.job_reports import call_of, error_of
 from holdfast.stores.postgres.transaction import Tx
 
@@ -28,17 +26,6 @@ async def job_infos(tx: Tx, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
     return [_info(rows.get(job_id), tuple(attempts[job_id])) for job_id in job_ids]
 
 
-async def list_jobs(tx: Tx, where: JobFilter, *, limit: int, before: JobId | None) -> list[JobInfo]:
-    """Newest first."""
-    found = await job_infos(tx, await _find(tx, where, limit=limit, before=before))
-    return [info for info in found if info is not None]
-
-
-async def count_jobs(tx: Tx, where: JobFilter) -> int:
-    """How many match."""
-    return len(await _find(tx, where, limit=None, before=None))
-
-
 def endings(rows: Sequence[Record]) -> dict[JobId, Ended | None]:
     """Those that have ended, None for those that are not there, nothing for those that live."""
     found: dict[JobId, Ended | None] = {}
@@ -48,31 +35,6 @@ def endings(rows: Sequence[Record]) -> dict[JobId, Ended | None]:
         elif state is not None:
             found[job_id] = Ended(job_id, State(state), *ending)
     return found
-
-
-async def _find(tx: Tx, where: JobFilter, *, limit: int | None, before: JobId | None) -> list[JobId]:
-    filters: list[str] = []
-    values: list[Any] = []
-
-    def bind(text: str, value: Any) -> None:
-        values.append(value)
-        filters.append(text.replace("?", f"${len(values)}"))
-
-    for field in fields(where):
-        value = getattr(where, field.name)
-        if value is not None and field.name != "state":
-            bind(tx.statement(f"inspect.where_{field.name}"), _instant(value) if isinstance(value, float) else value)
-    if before is not None:
-        column = "j.id" if where.state is None else "s.job_id"
-        bind(f"AND {column} < ?", before)
-    values.append(limit)
-    statement = tx.statement(f"inspect.find_{where.state or 'any'}")
-    statement = statement.replace("{filters}", " ".join(filters)).replace("{limit}", f"${len(values)}")
-    return [row[0] for row in await tx.connection.fetch(statement, *values)]
-
-
-def _instant(at_s: float) -> datetime:
-    return datetime.fromtimestamp(at_s, UTC)
 
 
 def _info(row: Record | None, attempts: tuple[AttemptInfo, ...]) -> JobInfo | None:

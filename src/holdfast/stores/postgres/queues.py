@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.queue import MOST_COUNTED, QueueInfo, QueueSettings
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres.transaction import Tx
@@ -33,29 +34,29 @@ def settings_of(rows: Sequence[Record]) -> dict[str, QueueSettings]:
 
 
 async def list_queues(tx: Tx) -> list[QueueInfo]:
-    """All queues with their depths, in one snapshot."""
-    settings = settings_of(await tx.fetch("queues.settings"))
-    ready: dict[str, dict[int, int]] = {name: {} for name in settings}
+    """All queues with their depths, in one snapshot, with bounded work for each."""
+    await tx.fetch("list_jobs.pin")
+    rows = await tx.fetch("queues.overview", MOST_COUNTED)
+    lanes: defaultdict[str, dict[int, int]] = defaultdict(dict)
     oldest: dict[str, datetime] = {}
-    for queue, priority, count, entered_at in await tx.fetch("queues.ready"):
-        ready.setdefault(queue, {})[priority] = count
+    for queue, priority, count, entered_at in await tx.fetch("queues.lanes", MOST_COUNTED, [row[0] for row in rows]):
+        lanes[queue][priority] = count
         oldest[queue] = min(entered_at, oldest.get(queue, entered_at))
-    counts: dict[str, dict[str, int]] = {name: {} for name in ready}
-    for queue, state, count in await tx.fetch("queues.others"):
-        counts.setdefault(queue, {})[state] = count
-    closed = {row["queue"] for row in await tx.fetch("queues.gates") if row["closed"]}
     return [
         QueueInfo(
-            name=queue,
-            ready=sum(ready.get(queue, {}).values()),
-            accepting=queue not in closed,
-            oldest_ready_s=max(0.0, (tx.now - oldest[queue]).total_seconds()) if queue in oldest else None,
-            by_priority=ready.get(queue, {}),
-            settings=settings.get(queue, QueueSettings()),
-            **{state: counts[queue].get(state, 0) for state in ("scheduled", "blocked", "parked", "running", "dead")},
+            name=row["queue"],
+            accepting=not row["closed"],
+            oldest_ready_s=_age_s(tx.now, oldest.get(row["queue"])),
+            by_priority=lanes[row["queue"]],
+            settings=from_row(*(row[name] for name in ("paused", "high", "low", "weight", "weights"))),
+            **{name: row[name] for name in ("ready", "scheduled", "blocked", "parked", "running", "dead")},
         )
-        for queue in sorted(counts)
+        for row in rows
     ]
+
+
+def _age_s(now: datetime, then: datetime | None) -> float | None:
+    return None if then is None else max(0.0, (now - then).total_seconds())
 
 
 async def list_workers(tx: Tx) -> list[WorkerInfo]:

@@ -46,14 +46,6 @@ class Lease(NamedTuple):
         )  # fmt: skip
 
 
-def is_settled(settlement: Settlement, jobs: set[JobId]) -> bool:
-    """Whether it is the success that ended one of these jobs; a second mention of it is not."""
-    if type(settlement) is not Succeed or settlement.job_id not in jobs:
-        return False
-    jobs.remove(settlement.job_id)
-    return True
-
-
 async def settle_jobs(tx: Tx, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
     """One verdict per settlement, in order."""
     runs = [(each.job_id, each.token) for each in settlements]

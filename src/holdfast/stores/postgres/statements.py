@@ -11,6 +11,7 @@ from holdfast.config import check_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from importlib.resources.abc import Traversable
 
 DEFAULT_SCHEMA = "holdfast"
 
@@ -21,9 +22,14 @@ _SCHEMA = re.compile(r"\bholdfast(?=\.)")
 
 def statements(schema: str) -> Mapping[str, str]:
     """Every statement of `sql/*.sql` by `file.name`, for a schema."""
+    return read_statements(files(__package__) / "sql", schema)
+
+
+def read_statements(folder: Traversable, schema: str) -> Mapping[str, str]:
+    """The same of any folder."""
     check_schema(schema)
     found: dict[str, str] = {}
-    for entry in (files(__package__) / "sql").iterdir():
+    for entry in folder.iterdir():
         verb = entry.name.removesuffix(".sql")
         parts = _NAME.split(_SCHEMA.sub(schema, entry.read_text("utf-8")))
         for name, text in zip(parts[1::2], parts[2::2], strict=True):

@@ -31,6 +31,7 @@ from holdfast.stores.base import (
     Inserted,
     InsertResult,
     JobFilter,
+    JobPage,
     Lead,
     Promotion,
     Reaped,
@@ -38,7 +39,19 @@ from holdfast.stores.base import (
     StoreStatus,
     Swept,
 )
-from holdfast.stores.postgres import claim, ended, insert, inspect, opening, queues, settle, waiting, workers
+from holdfast.stores.postgres import (
+    claim,
+    ended,
+    insert,
+    inspect,
+    listing,
+    migrating,
+    opening,
+    queues,
+    settle,
+    waiting,
+    workers,
+)
 from holdfast.stores.postgres.connections import Line
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
@@ -90,8 +103,8 @@ class PostgresStore:
             async with self._engine.verbs.connection() as connection:
                 await opening.check_server(connection, self._engine.place, pooled=self._pooled)
                 if migrate:
-                    await opening.migrate(connection, self.schema, self._engine.place)
-                await opening.check_schema_version(connection, self.schema, self._engine.place)
+                    await migrating.migrate(connection, self.schema, self._engine.place)
+                await migrating.check_schema_version(connection, self.schema, self._engine.place)
         self._wakeups.start()
 
     async def status(self) -> StoreStatus:
@@ -105,7 +118,13 @@ class PostgresStore:
         with self._engine.translated():
             async with self._engine.verbs.connection() as connection:
                 await opening.check_server(connection, self._engine.place, pooled=self._pooled)
-                return await opening.migrate(connection, self.schema, self._engine.place)
+                return await migrating.migrate(connection, self.schema, self._engine.place)
+
+    async def migration_plan(self) -> str:
+        """The SQL that `migrate` would run now; empty where there is nothing to do."""
+        with self._engine.translated():
+            async with self._engine.verbs.connection() as connection:
+                return await migrating.plan(connection, self.schema)
 
     async def close(self) -> None:
         await self._wakeups.close()
@@ -142,16 +161,16 @@ class PostgresStore:
     ) -> list[InsertResult]:
         if not jobs:
             return []
-        await self._gates.meet({job.queue for job in jobs})
         shut = await self._gates.shut(jobs) if admit else {}
+        if not (whole and shut):
+            await self._gates.meet({job.queue for job in jobs} - shut.keys())
         engine = self._engine
         if not shut and all(map(insert.is_ordinary, jobs)):
             columns = insert.ordinary_columns(jobs)
-            fresh = {
-                row[0] for row in await engine.call("insert_jobs", engine.inserts, "insert_jobs.ordinary", *columns)
-            }
+            rows = await engine.call("insert_jobs", engine.inserts, "insert_jobs.ordinary", *columns)
             self._wakeups.tell(Hint.READY)
-            if len(fresh) == len(jobs):
+            fresh = {row[0] for row in rows}
+            if None in fresh:  # all of them are
                 return [Inserted(job.id, State.READY) for job in jobs]
             return [Inserted(job.id, State.READY if _first(job.id, fresh) else None) for job in jobs]
         line = engine.inserts if all(job.key is None for job in jobs) else engine.keyed
@@ -227,20 +246,20 @@ class PostgresStore:
         if not settlements:
             return []
         engine = self._engine
-        settled: set[JobId] = set()
+        settled: set[int] = set()
         successes = [(each.job_id, each.token, each.result) for each in settlements if type(each) is Succeed]
-        if successes and len({each.job_id for each in settlements}) == len(settlements):
+        # A run that is settled twice in one batch takes the longer way, where the first one counts.
+        if successes and len({each.token for each in settlements}) == len(settlements):
             columns = zip(*successes, strict=True)
             rows = await engine.call("settle_jobs", engine.settlements, "settle_jobs.ordinary", worker, *columns)
-            settled = {row[0] for row in rows}
             self._wakeups.tell(Hint.ENDED)
-            if len(settled) == len(settlements):
+            if len(rows) == len(settlements):
                 return [Verdict.APPLIED] * len(settlements)
-        left = {n: each for n, each in enumerate(settlements) if not settle.is_settled(each, settled)}
-        settling = partial(settle.settle_jobs, worker=worker, settlements=list(left.values()))
-        verdicts = await self._reopening(*await engine.transact("settle_jobs", engine.settlements, settling))
-        rest = dict(zip(left, verdicts, strict=True))
-        return [rest.get(n, Verdict.APPLIED) for n in range(len(settlements))]
+            settled = {row[0] for row in rows}
+        left = [each for each in settlements if each.token not in settled]
+        settling = partial(settle.settle_jobs, worker=worker, settlements=left)
+        verdicts = iter(await self._reopening(*await engine.transact("settle_jobs", engine.settlements, settling)))
+        return [Verdict.APPLIED if each.token in settled else next(verdicts) for each in settlements]
 
     async def record_progress(
         self,
@@ -329,11 +348,11 @@ class PostgresStore:
     async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
         return await self._engine.snapshot(partial(inspect.job_infos, job_ids=job_ids))
 
-    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> list[JobInfo]:
-        return await self._engine.snapshot(partial(inspect.list_jobs, where=where, limit=limit, before=before))
+    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> JobPage:
+        return await self._engine.snapshot(partial(listing.list_jobs, where=where, limit=limit, before=before))
 
-    async def count_jobs(self, where: JobFilter) -> int:
-        return await self._engine.snapshot(partial(inspect.count_jobs, where=where))
+    async def count_jobs(self, where: JobFilter, *, most: int | None = None) -> int:
+        return await self._engine.snapshot(partial(listing.count_jobs, where=where, most=most))
 
     async def list_queues(self) -> list[QueueInfo]:
         return await self._engine.snapshot(queues.list_queues)

@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
     from holdfast.stores.postgres.connections import Doorway
 
-_APART_S = 0.005
+#: Between two notifications: of new work, which idle workers wait for, and of everything else.
+_APART_S, _REST_APART_S = 0.005, 0.05
+_URGENT = (Hint.READY | Hint.TIMER | Hint.CANCEL | Hint.OPENED).value
 _PROBE_S = 15.0
 _PROBE_ANSWER_S = 5.0
+_LAST_WORD_S = 1.0
+_TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 #: Beside the hints: jobs came back to old places, so that floors have to fall.
 RETURNED = 1 << 16
-#: What nobody but this process waits for.
-_LOCAL = Hint.NOTHING
 
 
 class Wakeups:
@@ -56,12 +58,24 @@ class Wakeups:
             self._task = self._loop.create_task(self._stay_connected(), name="holdfast-wakeups")
 
     async def close(self) -> None:
-        """Say what is left to say, and end."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        """Say what is left to say, and end: whoever enqueues one job and goes has not yet been heard."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        self._task = None
+        if self._unsaid:
+            with contextlib.suppress(*_TROUBLE):
+                async with asyncio.timeout(_LAST_WORD_S):
+                    await self._say_last()
+
+    async def _say_last(self) -> None:
+        connection = await self._doorway.open("wakeups")
+        try:
+            await self._say(connection)
+        finally:
+            connection.terminate()
 
     def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
         loop = asyncio.get_running_loop()
@@ -111,7 +125,7 @@ class Wakeups:
                 self._on_returned()
                 backoff.reset()
                 await self._converse(connection)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            except _TROUBLE:
                 await asyncio.sleep(backoff.next())
             finally:
                 if connection is not None:
@@ -119,19 +133,32 @@ class Wakeups:
 
     async def _converse(self, connection: Connection[Any]) -> None:
         """Say what has happened, and make sure now and then that we would hear; ends with an error."""
+        clock = asyncio.get_running_loop().time
         while True:
-            try:
-                async with asyncio.timeout(_PROBE_S):
-                    await self._stirred.wait()
-            except TimeoutError:
-                await connection.fetchval("SELECT 1", timeout=_PROBE_ANSWER_S)
-                continue
-            self._stirred.clear()
-            said, self._unsaid = self._unsaid, 0
-            await connection.execute(
-                "SELECT pg_notify($1, $2)", self._channel, f"{self._me} {said}", timeout=_PROBE_ANSWER_S
-            )
+            while not self._unsaid:
+                if not await self._stirs(_PROBE_S):
+                    await connection.fetchval("SELECT 1", timeout=_PROBE_ANSWER_S)
+            await self._say(connection)
+            said_at_s = clock()
             await asyncio.sleep(_APART_S)
+            while not self._unsaid & _URGENT and (left_s := said_at_s + _REST_APART_S - clock()) > 0:
+                await self._stirs(left_s)
+
+    async def _say(self, connection: Connection[Any]) -> None:
+        said, self._unsaid = self._unsaid, 0
+        await connection.execute(
+            "SELECT pg_notify($1, $2)", self._channel, f"{self._me} {said}", timeout=_PROBE_ANSWER_S
+        )
+
+    async def _stirs(self, at_most_s: float) -> bool:
+        """Wait for something to say; False when there was nothing."""
+        try:
+            async with asyncio.timeout(at_most_s):
+                await self._stirred.wait()
+        except TimeoutError:
+            return False
+        self._stirred.clear()
+        return True
 
     def _on_notification(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         sender, _, bits = str(payload).partition(" ")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from holdfast.core.error_words import words_of
 from holdfast.core.job import ErrorInfo
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
@@ -34,7 +35,8 @@ def end_jobs(tx: Tx, endings: Sequence[Ending]) -> None:
     for ending in endings:
         if ending.state is State.DEAD:
             error = ending.error or ErrorInfo("", "")
-            row = (*_run_of(ending), tx.now, ending.reason, error.type, error.message)
+            words = f" {' '.join(words_of(error.message))} "
+            row = (*_run_of(ending), tx.now, ending.reason, error.type, error.message, error.fingerprint, words)
             tx.db.execute(SQL["dead"], row)
         else:
             job_id, *run = _run_of(ending)

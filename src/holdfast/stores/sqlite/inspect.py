@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from holdfast.core.error_words import words_of
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
 from holdfast.core.state import State
-from holdfast.stores.base import Ended, JobFilter
+from holdfast.stores.base import Ended, JobFilter, JobPage
 from holdfast.stores.job_reports import call_of, error_of
 from holdfast.stores.sqlite.statements import load
 
@@ -26,7 +27,9 @@ _CONDITIONS = {
     "created_after": "AND j.created_at >= :created_after",
     "created_before": "AND j.created_at < :created_before",
     "error_type": "AND j.id IN (SELECT job_id FROM dead WHERE error_type = :error_type)",
-    "text": "AND j.id IN (SELECT job_id FROM dead WHERE instr(lower(error_message), lower(:text)))",
+    "fingerprint": "AND j.id IN (SELECT job_id FROM dead WHERE fingerprint = :fingerprint)",
+    "text": "AND j.id IN (SELECT job_id FROM dead WHERE NOT EXISTS ("
+    "SELECT 1 FROM json_each(:text) WHERE NOT instr(words, ' ' || value || ' ')))",
     "reason": "AND j.id IN (SELECT job_id FROM dead WHERE reason = :reason UNION ALL "
     "SELECT job_id FROM parked WHERE reason = :reason UNION ALL SELECT job_id FROM done WHERE reason = :reason)",
     "before": "AND j.id < :before",
@@ -38,16 +41,21 @@ def job_infos(db: sqlite3.Connection, job_ids: Sequence[JobId]) -> list[JobInfo 
     return [_info(db, job_id.bytes) for job_id in job_ids]
 
 
-def list_jobs(db: sqlite3.Connection, where: JobFilter, *, limit: int, before: JobId | None) -> list[JobInfo]:
+def list_jobs(db: sqlite3.Connection, where: JobFilter, *, limit: int, before: JobId | None) -> JobPage:
     """Newest first. A job that moved between finding and reading is told as it is now."""
-    found = _find(db, where, limit=limit, before=before)
+    statement, values = _finding(where, before=before)
+    found = [row[0] for row in db.execute(statement, values | {"limit": limit})]
     infos = (_info(db, job_id) for job_id in found)
-    return [info for info in infos if info is not None]
+    more = UUID(bytes=found[-1]) if len(found) == limit else None
+    return JobPage((info for info in infos if info is not None), cursor=more)
 
 
-def count_jobs(db: sqlite3.Connection, where: JobFilter) -> int:
+def count_jobs(db: sqlite3.Connection, where: JobFilter, *, most: int | None) -> int:
     """How many match."""
-    return len(_find(db, where, limit=-1, before=None))
+    statement, values = _finding(where, before=None)
+    limit = -1 if most is None else most
+    [count] = db.execute(f"SELECT count(*) FROM ({statement})", values | {"limit": limit}).fetchone()  # noqa: S608
+    return int(count)
 
 
 def endings(db: sqlite3.Connection, job_ids: Sequence[JobId]) -> dict[JobId, Ended | None]:
@@ -62,12 +70,12 @@ def endings(db: sqlite3.Connection, job_ids: Sequence[JobId]) -> dict[JobId, End
     return found
 
 
-def _find(db: sqlite3.Connection, where: JobFilter, *, limit: int, before: JobId | None) -> list[bytes]:
+def _finding(where: JobFilter, *, before: JobId | None) -> tuple[str, dict[str, Any]]:
     values: dict[str, Any] = {name: getattr(where, name) for name in _CONDITIONS if name != "before"}
     values["before"] = before.bytes if before else None
+    values["text"] = None if where.text is None else json.dumps(words_of(where.text), ensure_ascii=False)
     filters = " ".join(text for name, text in _CONDITIONS.items() if values[name] is not None)
-    statement = SQL[f"find_{where.state or 'any'}"].replace("{filters}", filters)
-    return [row[0] for row in db.execute(statement, values | {"limit": limit})]
+    return SQL[f"find_{where.state or 'any'}"].replace("{filters}", filters), values
 
 
 def _info(db: sqlite3.Connection, job_id: bytes) -> JobInfo | None:

@@ -29,6 +29,7 @@ from holdfast.stores.base import (
     Hint,
     InsertResult,
     JobFilter,
+    JobPage,
     Lead,
     Promotion,
     Reaped,
@@ -196,11 +197,11 @@ class SqliteStore:
     async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
         return await self._reports.query(partial(inspect.job_infos, job_ids=job_ids))
 
-    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> list[JobInfo]:
+    async def list_jobs(self, where: JobFilter, *, limit: int, before: JobId | None = None) -> JobPage:
         return await self._reports.query(partial(inspect.list_jobs, where=where, limit=limit, before=before))
 
-    async def count_jobs(self, where: JobFilter) -> int:
-        return await self._reports.query(partial(inspect.count_jobs, where=where))
+    async def count_jobs(self, where: JobFilter, *, most: int | None = None) -> int:
+        return await self._reports.query(partial(inspect.count_jobs, where=where, most=most))
 
     async def list_queues(self) -> list[QueueInfo]:
         return await self._reports.query(partial(queues.list_queues, now=self._clock.now()))

@@ -70,6 +70,14 @@ async def check_many_callers_with_one_key_make_one_job(store: Store) -> None:
     assert len(await drain(store, await enlist(store))) == 1, "one key is one job"
 
 
+async def check_the_same_keyed_insert_sent_by_many_at_once_is_one_job(store: Store) -> None:
+    job = a_job(key=KEY)
+    answers = await asyncio.gather(*(store.insert_jobs([job]) for _ in range(10)))
+    found = {getattr(answer, "job_id", None) for [answer] in answers}
+    assert found == {job.id}, f"every caller hears of its job: {answers}"
+    assert len(await drain(store, await enlist(store))) == 1, "one key is one job"
+
+
 async def check_a_key_twice_in_one_batch_is_one_job(store: Store) -> None:
     first, same, other = a_job(key=KEY), a_job(key=KEY), a_job(key=OTHER_REQUEST)
     answers = await store.insert_jobs([first, same, other])

@@ -35,6 +35,32 @@ CREATE TABLE holdfast.job (
     PRIMARY KEY (id)
 );
 
+-- For lists, newest first: the one index that every job pays for beside its key. A list by queue or by task alone
+-- merges the few tasks of the queue, or the few queues of the task. By hashes, which are a third shorter in the log.
+CREATE INDEX job_by_call ON holdfast.job (hashtext(queue), hashtext(task), id);
+CREATE INDEX job_by_tenant ON holdfast.job (tenant, id) WHERE tenant <> '';
+
+-- The jobs of a tag, in order, which an index of an array cannot give. Only jobs that have tags pay for it, however
+-- they get in and out.
+CREATE TABLE holdfast.tagged (
+    job_id  uuid NOT NULL,
+    tag     text NOT NULL,
+    PRIMARY KEY (tag, job_id)
+);
+CREATE FUNCTION holdfast.note_tags() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO holdfast.tagged (job_id, tag) SELECT DISTINCT NEW.id, unnest(NEW.tags);
+    ELSE
+        DELETE FROM holdfast.tagged WHERE tag = ANY (OLD.tags) AND job_id = OLD.id;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER tags_come AFTER INSERT ON holdfast.job
+    FOR EACH ROW WHEN (NEW.tags IS NOT NULL) EXECUTE FUNCTION holdfast.note_tags();
+CREATE TRIGGER tags_go AFTER DELETE ON holdfast.job
+    FOR EACH ROW WHEN (OLD.tags IS NOT NULL) EXECUTE FUNCTION holdfast.note_tags();
+
 -- May be claimed now; the primary key is the order of the claim within a lane. `attached`: something hangs on this
 -- job (a deadline, a limit, another job that waits for it), so that it does not take the short way.
 CREATE TABLE holdfast.ready (
@@ -63,9 +89,11 @@ CREATE TABLE holdfast.timer (
     losses    int2 NOT NULL,
     crashes   int2 NOT NULL,
     attached  bool NOT NULL,
+    queue     text NOT NULL,
     PRIMARY KEY (due_at, job_id),
     UNIQUE (job_id)
 );
+CREATE INDEX timer_by_queue ON holdfast.timer (queue, job_id);
 
 -- The lease: one worker, one token. Keeps the place in the queue, so that recovery does not queue at the tail.
 CREATE TABLE holdfast.active (
@@ -92,8 +120,10 @@ CREATE TABLE holdfast.blocked (
     job_id     uuid PRIMARY KEY,
     due_at     timestamptz,
     remaining  int4 NOT NULL,
-    attached   bool NOT NULL
+    attached   bool NOT NULL,
+    queue      text NOT NULL
 );
+CREATE INDEX blocked_by_queue ON holdfast.blocked (queue, job_id);
 
 -- member: when this job ends, it arrives at that join (a blocked job). arrival: it has; only the first counts.
 -- An arrival made inside a user's transaction is counted after it, because counting locks the join.
@@ -121,10 +151,13 @@ CREATE TABLE holdfast.parked (
     losses     int2 NOT NULL,
     crashes    int2 NOT NULL,
     attached   bool NOT NULL,
+    queue      text NOT NULL,
     reason     text NOT NULL,
     key        text NOT NULL
 );
 CREATE INDEX parked_by_key ON holdfast.parked (reason, key, seq);
+CREATE INDEX parked_by_reason ON holdfast.parked (reason, job_id);
+CREATE INDEX parked_by_queue ON holdfast.parked (queue, job_id);
 
 -- Slots of concurrency limits, taken in the claim's transaction.
 CREATE TABLE holdfast.slot (
@@ -148,8 +181,9 @@ CREATE TABLE holdfast.done (
 );
 CREATE INDEX done_by_end ON holdfast.done (cancelled, ended_at);
 CREATE INDEX done_cancelled ON holdfast.done (job_id) WHERE cancelled;
+CREATE INDEX done_by_reason ON holdfast.done (reason, job_id) WHERE reason IS NOT NULL;
 
--- The dead letters: kept until a person decides.
+-- The dead letters: kept until a person decides. Off the hot path, so what they are looked for by is here, too.
 CREATE TABLE holdfast.dead (
     token          int8,
     started_at     timestamptz,
@@ -157,12 +191,23 @@ CREATE TABLE holdfast.dead (
     job_id         uuid PRIMARY KEY,
     worker         uuid,
     attempt        int4 NOT NULL,
+    queue          text NOT NULL,
+    task           text NOT NULL,
+    tenant         text NOT NULL,
     reason         text NOT NULL,
     error_type     text NOT NULL,
-    error_message  text NOT NULL
+    error_message  text NOT NULL,
+    fingerprint    text NOT NULL,
+    words          text[] NOT NULL
 );
-CREATE INDEX dead_by_error ON holdfast.dead (error_type, job_id);
+CREATE INDEX dead_by_queue ON holdfast.dead (queue, job_id);
+CREATE INDEX dead_by_task ON holdfast.dead (task, job_id);
+CREATE INDEX dead_by_tenant ON holdfast.dead (tenant, job_id) WHERE tenant <> '';
 CREATE INDEX dead_by_reason ON holdfast.dead (reason, job_id);
+CREATE INDEX dead_by_error ON holdfast.dead (error_type, job_id);
+CREATE INDEX dead_by_fingerprint ON holdfast.dead (fingerprint, job_id);
+-- What is not yet merged into it is read by every search, so that is kept short.
+CREATE INDEX dead_by_words ON holdfast.dead USING gin (words) WITH (gin_pending_list_limit = 256);
 
 -- One row per run that did not succeed: why it ended, and hence why there was, or may be, another.
 CREATE TABLE holdfast.attempt (

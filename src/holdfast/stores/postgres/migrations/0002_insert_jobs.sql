@@ -1,5 +1,5 @@
 -- insert_jobs: ordinary jobs, ready at once, in one statement; ids that are there already are left alone. Answers
--- with the ids that are new. Also a repeated call that finds all its ids writes a row (of no change), so that its
+-- with the ids that are new, or with one NULL where all of them are, as they mostly are. Also a repeated call that finds all its ids writes a row (of no change), so that its
 -- commit waits for a synchronous standby as the first one should have.
 CREATE FUNCTION holdfast.insert_jobs(
     _ids uuid[], _tasks text[], _queues text[], _priorities int2[], _payloads bytea[], _tenants text[],
@@ -10,13 +10,15 @@ SET enable_mergejoin = off
 AS $$
 BEGIN
     RETURN QUERY
-    WITH body AS (
+    WITH moment AS MATERIALIZED (
+        SELECT holdfast.clock() AS now
+    ), body AS (
         INSERT INTO holdfast.job (id, created_at, priority, max_attempts, task, queue, tenant, payload, options, tags,
                                   metadata, headers)
-        SELECT j.id, holdfast.clock(), j.priority, j.max_attempts, j.task, j.queue, j.tenant, j.payload, j.options,
+        SELECT j.id, moment.now, j.priority, j.max_attempts, j.task, j.queue, j.tenant, j.payload, j.options,
                CASE WHEN j.tags IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(j.tags::jsonb)) END,
                j.metadata, j.headers
-        FROM unnest(_ids, _tasks, _queues, _priorities, _payloads, _tenants, _options, _max_attempts, _tags,
+        FROM moment, unnest(_ids, _tasks, _queues, _priorities, _payloads, _tenants, _options, _max_attempts, _tags,
                     _metadata, _headers)
             AS j (id, task, queue, priority, payload, tenant, options, max_attempts, tags, metadata, headers)
         ON CONFLICT DO NOTHING
@@ -30,5 +32,7 @@ BEGIN
         SELECT asked.queue, count(placed.queue) FROM (SELECT DISTINCT unnest(_queues) AS queue) asked
         LEFT JOIN placed USING (queue) GROUP BY asked.queue
     )
-    SELECT job_id FROM placed;
+    SELECT NULL::uuid WHERE (SELECT count(*) FROM placed) = cardinality(_ids)
+    UNION ALL
+    SELECT job_id FROM placed WHERE (SELECT count(*) FROM placed) < cardinality(_ids);
 END $$;

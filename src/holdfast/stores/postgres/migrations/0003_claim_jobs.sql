@@ -1,6 +1,6 @@
 -- claim_jobs: the head of each lane, up to its quota and from its floor on: `ready` → `active`, under a lease that is
 -- valid now. One statement; the worker's row is locked first, so that whoever reaps it comes before or after all of
--- this. Each row of the answer says what it is: a `job`; an `attached` job, which was passed over and is to be
+-- this. Each row of the answer is what a worker needs of a job, and says what it is: a `job`; an `attached` job, which was passed over and is to be
 -- claimed by itself; or news of the lanes asked for: one that must run alone waits (`lonely`), a queue is `closed`.
 --
 -- The planner is told what to do: the statistics of tables that are mostly empty say nothing about the moment when
@@ -8,8 +8,8 @@
 CREATE FUNCTION holdfast.claim_jobs(
     _worker uuid, _queues text[], _priorities int2[], _tags int8[], _seqs int8[], _quotas int4[]
 ) RETURNS TABLE (
-    kind text, queue text, priority int2, tag int8, seq int8, job_id uuid, token int8, attempt int4, losses int2,
-    task text, payload bytea, options bytea, max_attempts int4, tenant text, headers bytea
+    id uuid, token int8, attempt int4, task text, queue text, priority int2, payload bytea, options bytea,
+    max_attempts int4, tenant text, alone bool, headers bytea, kind text, tag int8, seq int8
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET lock_timeout = '5s'
@@ -29,31 +29,31 @@ BEGIN
             WHERE r.queue = l.queue AND r.priority = l.priority AND (r.tag, r.seq) >= (l.tag, l.seq) AND r.losses < 2
             ORDER BY r.tag, r.seq LIMIT l.quota FOR UPDATE SKIP LOCKED
         ) h
-    ), era AS MATERIALIZED (
-        SELECT holdfast.timeline() AS base
+    ), moment AS MATERIALIZED (
+        SELECT holdfast.timeline() AS era, holdfast.clock() AS now
     ), taken AS (
         DELETE FROM holdfast.ready r WHERE r.ctid = ANY (ARRAY(SELECT at FROM head WHERE NOT attached)) RETURNING r.*
     ), leased AS (
         INSERT INTO holdfast.active (token, seq, tag, started_at, job_id, worker, attempt, priority, losses, crashes,
                                      attached, queue)
-        SELECT era.base + nextval('holdfast.run'), t.seq, t.tag, holdfast.clock(), t.job_id, _worker, t.attempt + 1,
+        SELECT moment.era + nextval('holdfast.run'), t.seq, t.tag, moment.now, t.job_id, _worker, t.attempt + 1,
                t.priority, t.losses, t.crashes, false, t.queue
-        FROM era, taken t RETURNING *
+        FROM moment, taken t RETURNING *
     ), counted AS (
         INSERT INTO holdfast.depth_change (queue, change) SELECT queue, -count(*) FROM leased GROUP BY queue
     )
-    SELECT 'job', a.queue, a.priority, a.tag, a.seq, a.job_id, a.token, a.attempt, a.losses, j.task, j.payload,
-           j.options, j.max_attempts, j.tenant, j.headers
+    SELECT a.job_id, a.token, a.attempt, j.task, a.queue, a.priority, j.payload, j.options, j.max_attempts,
+           coalesce(j.tenant, ''), false, j.headers, 'job', a.tag, a.seq
     FROM leased a LEFT JOIN LATERAL (SELECT * FROM holdfast.job b WHERE b.id = a.job_id LIMIT 1) j ON true
     UNION ALL
-    SELECT 'attached', h.queue, h.priority, h.tag, h.seq, h.job_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT h.job_id, NULL, NULL, NULL, h.queue, h.priority, NULL, NULL, NULL, NULL, NULL, NULL, 'attached', h.tag, h.seq
     FROM head h WHERE h.attached
     UNION ALL
-    SELECT 'lonely', l.queue, l.priority, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT NULL, NULL, NULL, NULL, l.queue, l.priority, NULL, NULL, NULL, NULL, NULL, NULL, 'lonely', NULL, NULL
     FROM asked l WHERE EXISTS (
         SELECT 1 FROM holdfast.ready r WHERE r.queue = l.queue AND r.priority = l.priority AND r.losses >= 2)
     UNION ALL
-    SELECT 'closed', d.queue, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT NULL, NULL, NULL, NULL, d.queue, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'closed', NULL, NULL
     FROM me CROSS JOIN holdfast.depth d WHERE d.closed AND d.queue = ANY (_queues);
 
     IF NOT FOUND AND NOT EXISTS (SELECT 1 FROM holdfast.worker WHERE id = _worker AND lease_until > holdfast.clock()) THEN

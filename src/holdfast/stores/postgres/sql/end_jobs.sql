@@ -6,9 +6,14 @@ SELECT *, $9 FROM unnest($1::uuid[], $2::bool[], $3::int8[], $4::int4[], $5::uui
                          $8::text[])
 
 -- name: dead
-INSERT INTO holdfast.dead (job_id, token, attempt, worker, started_at, reason, error_type, error_message, ended_at)
-SELECT *, $9 FROM unnest($1::uuid[], $2::int8[], $3::int4[], $4::uuid[], $5::timestamptz[], $6::text[], $7::text[],
-                         $8::text[])
+INSERT INTO holdfast.dead (job_id, token, attempt, worker, started_at, reason, error_type, error_message, fingerprint,
+                           words, ended_at, queue, task, tenant)
+SELECT d.job_id, d.token, d.attempt, d.worker, d.started_at, d.reason, d.error_type, d.error_message, d.fingerprint,
+       string_to_array(d.words, ' '), $11, coalesce(j.queue, ''), coalesce(j.task, ''), coalesce(j.tenant, '')
+FROM unnest($1::uuid[], $2::int8[], $3::int4[], $4::uuid[], $5::timestamptz[], $6::text[], $7::text[], $8::text[],
+            $9::text[], $10::text[])
+    AS d (job_id, token, attempt, worker, started_at, reason, error_type, error_message, fingerprint, words)
+LEFT JOIN holdfast.job j ON j.id = d.job_id
 
 -- name: attached
 -- Whether anything in the store can be attached to an ending at all; usually not, and then the rest is skipped.
@@ -36,8 +41,10 @@ DELETE FROM holdfast.blocked b USING holdfast.job j WHERE b.job_id = ANY ($1) AN
 RETURNING b.job_id, b.due_at, b.attached, j.queue, j.priority
 
 -- name: timers
-INSERT INTO holdfast.timer (job_id, due_at, attached, attempt, losses, crashes)
-SELECT *, 0, 0, 0 FROM unnest($1::uuid[], $2::timestamptz[], $3::bool[])
+INSERT INTO holdfast.timer (job_id, due_at, attached, attempt, losses, crashes, queue)
+SELECT t.*, 0, 0, 0, j.queue
+FROM unnest($1::uuid[], $2::timestamptz[], $3::bool[]) AS t (job_id, due_at, attached)
+JOIN holdfast.job j ON j.id = t.job_id
 
 -- name: forget_members
 -- Kept until the join is released: a dead member that is replayed must find that it has arrived.

@@ -42,9 +42,10 @@ ON CONFLICT DO NOTHING
 RETURNING id, expires_at
 
 -- name: timers
-INSERT INTO holdfast.timer (job_id, due_at, attempt, losses, crashes, attached)
-SELECT job_id, due_at, 0, 0, 0, attached
+INSERT INTO holdfast.timer (job_id, due_at, attempt, losses, crashes, attached, queue)
+SELECT t.job_id, t.due_at, 0, 0, 0, t.attached, j.queue
 FROM unnest($1::uuid[], $2::timestamptz[], $3::bool[]) AS t (job_id, due_at, attached)
+JOIN holdfast.job j ON j.id = t.job_id
 
 -- name: expiries
 INSERT INTO holdfast.expiry (job_id, expires_at) SELECT * FROM unnest($1::uuid[], $2::timestamptz[])
@@ -69,5 +70,7 @@ SELECT id FROM holdfast.job j WHERE id = ANY ($1)
 INSERT INTO holdfast.member (job_id, join_id) SELECT * FROM unnest($1::uuid[], $2::uuid[])
 
 -- name: blocked
-INSERT INTO holdfast.blocked (job_id, remaining, due_at, attached)
-SELECT * FROM unnest($1::uuid[], $2::int4[], $3::timestamptz[], $4::bool[])
+INSERT INTO holdfast.blocked (job_id, remaining, due_at, attached, queue)
+SELECT b.*, j.queue
+FROM unnest($1::uuid[], $2::int4[], $3::timestamptz[], $4::bool[]) AS b (job_id, remaining, due_at, attached)
+JOIN holdfast.job j ON j.id = b.job_id

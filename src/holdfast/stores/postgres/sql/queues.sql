@@ -45,21 +45,34 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 
--- name: ready
-SELECT queue, priority, count(*), min(entered_at) FROM holdfast.ready GROUP BY queue, priority
+-- name: overview
+-- `ready` is what the writers have counted; the others are counted here, by an index, up to a limit.
+SELECT q.queue, coalesce(d.closed, false) AS closed, s.paused, s.high, s.low, s.weight, s.weights,
+       greatest(0, coalesce(d.ready, 0) + c.change) AS ready,
+       (SELECT count(*) FROM (SELECT 1 FROM holdfast.timer x WHERE x.queue = q.queue LIMIT $1) n) AS scheduled,
+       (SELECT count(*) FROM (SELECT 1 FROM holdfast.blocked x WHERE x.queue = q.queue LIMIT $1) n) AS blocked,
+       (SELECT count(*) FROM (SELECT 1 FROM holdfast.parked x WHERE x.queue = q.queue LIMIT $1) n) AS parked,
+       (SELECT count(*) FROM (SELECT 1 FROM holdfast.dead x WHERE x.queue = q.queue LIMIT $1) n) AS dead,
+       coalesce(a.running, 0) AS running
+FROM (SELECT queue FROM holdfast.depth UNION SELECT queue FROM holdfast.queue_setting
+      UNION SELECT queue FROM holdfast.depth_change) q
+LEFT JOIN holdfast.depth d ON d.queue = q.queue
+LEFT JOIN holdfast.queue_setting s ON s.queue = q.queue
+LEFT JOIN (SELECT queue, count(*) AS running FROM holdfast.active GROUP BY queue) a ON a.queue = q.queue
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(x.change), 0)::int8 FROM holdfast.depth_change x WHERE x.queue = q.queue) AS c (change)
+ORDER BY q.queue
 
--- name: gates
-SELECT queue, closed FROM holdfast.depth
-
--- name: others
-SELECT j.queue, 'scheduled', count(*) FROM holdfast.timer t JOIN holdfast.job j ON j.id = t.job_id GROUP BY j.queue
-UNION ALL
-SELECT j.queue, 'blocked', count(*) FROM holdfast.blocked b JOIN holdfast.job j ON j.id = b.job_id GROUP BY j.queue
-UNION ALL
-SELECT j.queue, 'parked', count(*) FROM holdfast.parked p JOIN holdfast.job j ON j.id = p.job_id GROUP BY j.queue
-UNION ALL SELECT queue, 'running', count(*) FROM holdfast.active GROUP BY queue
-UNION ALL
-SELECT j.queue, 'dead', count(*) FROM holdfast.dead d JOIN holdfast.job j ON j.id = d.job_id GROUP BY j.queue
+-- name: lanes
+-- The head of each lane: how long it is, up to a limit, and who has waited longest there.
+SELECT q.queue, p.priority, h.count, h.oldest
+FROM unnest($2::text[]) AS q (queue) CROSS JOIN generate_series(0, 9) AS p (priority)
+CROSS JOIN LATERAL (
+    SELECT count(*), min(r.entered_at) FROM (
+        SELECT entered_at FROM holdfast.ready WHERE queue = q.queue AND priority = p.priority
+        ORDER BY tag, seq LIMIT $1) r
+) AS h (count, oldest)
+WHERE h.count > 0
 
 -- name: workers
 SELECT w.id, w.host, w.pid, w.concurrency, w.queues, w.started_at, w.lease_until,

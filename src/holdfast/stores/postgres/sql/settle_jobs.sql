@@ -17,15 +17,19 @@ LEFT JOIN holdfast.attempt t ON t.job_id = s.job_id AND t.token = s.token
 LEFT JOIN holdfast.done d ON d.job_id = s.job_id AND d.token = s.token AND NOT d.cancelled
 
 -- name: timers
-INSERT INTO holdfast.timer (job_id, due_at, attempt, losses, crashes, attached)
-SELECT job_id, $7::timestamptz + delay_s * interval '1 second', attempt, losses, crashes, attached
+INSERT INTO holdfast.timer (job_id, due_at, attempt, losses, crashes, attached, queue)
+SELECT t.job_id, $7::timestamptz + t.delay_s * interval '1 second', t.attempt, t.losses, t.crashes, t.attached,
+       coalesce(j.queue, '')
 FROM unnest($1::uuid[], $2::float8[], $3::int4[], $4::int2[], $5::int2[], $6::bool[])
     AS t (job_id, delay_s, attempt, losses, crashes, attached)
+LEFT JOIN holdfast.job j ON j.id = t.job_id
 
 -- name: park
-INSERT INTO holdfast.parked (job_id, reason, key, tag, seq, attempt, losses, crashes, attached, parked_at)
-SELECT *, $10 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int4[], $7::int2[],
-                          $8::int2[], $9::bool[])
+INSERT INTO holdfast.parked (job_id, reason, key, tag, seq, attempt, losses, crashes, attached, parked_at, queue)
+SELECT p.*, $10, coalesce(j.queue, '')
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int4[], $7::int2[], $8::int2[], $9::bool[])
+    AS p (job_id, reason, key, tag, seq, attempt, losses, crashes, attached)
+LEFT JOIN holdfast.job j ON j.id = p.job_id
 
 -- name: attempts
 INSERT INTO holdfast.attempt (job_id, token, number, cause, error_type, error_message, traceback, worker, started_at,

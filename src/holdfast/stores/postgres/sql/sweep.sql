@@ -40,11 +40,26 @@ SELECT b.job_id FROM holdfast.blocked b WHERE NOT EXISTS (
 SELECT pg_try_advisory_xact_lock(hashtextextended('holdfast.sweep', 0))
 
 -- name: wrong_depths
--- What is counted against what is there, in one look.
-SELECT coalesce(k.queue, r.queue), coalesce(r.ready, 0) - coalesce(k.ready, 0) AS change
+-- What is counted against what is there, in one look, up to a limit: two numbers beyond it are taken for equal. A queue
+-- whose rows go on beyond it while its count does not is told without a change: it is to be counted as a whole.
+SELECT k.queue, CASE WHEN r.ready < $1 THEN r.ready - k.ready END AS change
 FROM (
-    SELECT queue, sum(ready) AS ready FROM (
+    SELECT queue, sum(ready)::int8 AS ready FROM (
         SELECT queue, ready FROM holdfast.depth UNION ALL SELECT queue, change FROM holdfast.depth_change
+        UNION ALL SELECT queue, 0 FROM (
+            WITH RECURSIVE lane AS (
+                (SELECT queue FROM holdfast.ready ORDER BY queue LIMIT 1)
+                UNION ALL
+                SELECT n.queue FROM lane l CROSS JOIN LATERAL (
+                    SELECT x.queue FROM holdfast.ready x WHERE x.queue > l.queue ORDER BY x.queue LIMIT 1) n
+            ) SELECT queue FROM lane) there
     ) c GROUP BY queue
-) k FULL JOIN (SELECT queue, count(*) AS ready FROM holdfast.ready GROUP BY queue) r ON r.queue = k.queue
-WHERE coalesce(r.ready, 0) != coalesce(k.ready, 0)
+) k CROSS JOIN LATERAL (
+    SELECT count(*) FROM (SELECT 1 FROM holdfast.ready x WHERE x.queue = k.queue LIMIT $1) n) AS r (ready)
+WHERE least(k.ready, $1) <> r.ready
+
+-- name: recount
+-- The same for one queue, to the end.
+SELECT $1, (SELECT count(*) FROM holdfast.ready WHERE queue = $1)
+         - (SELECT coalesce(sum(ready), 0) FROM holdfast.depth WHERE queue = $1)::int8
+         - (SELECT coalesce(sum(change), 0) FROM holdfast.depth_change WHERE queue = $1)::int8

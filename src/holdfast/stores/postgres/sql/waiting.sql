@@ -49,7 +49,7 @@ WHERE j.id IS NULL OR EXISTS (SELECT 1 FROM holdfast.done d WHERE d.job_id = a.i
 
 -- name: waiting_in_queue
 SELECT job_id FROM holdfast.ready WHERE queue = $1
-UNION ALL SELECT t.job_id FROM holdfast.timer t JOIN holdfast.job j ON j.id = t.job_id WHERE j.queue = $1
-UNION ALL SELECT p.job_id FROM holdfast.parked p JOIN holdfast.job j ON j.id = p.job_id WHERE j.queue = $1
-UNION ALL SELECT b.job_id FROM holdfast.blocked b JOIN holdfast.job j ON j.id = b.job_id WHERE j.queue = $1
+UNION ALL SELECT job_id FROM holdfast.timer WHERE queue = $1
+UNION ALL SELECT job_id FROM holdfast.parked WHERE queue = $1
+UNION ALL SELECT job_id FROM holdfast.blocked WHERE queue = $1
 LIMIT $2

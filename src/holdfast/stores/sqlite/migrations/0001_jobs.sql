@@ -130,9 +130,12 @@ CREATE TABLE dead (
     ended_at       REAL NOT NULL,
     reason         TEXT NOT NULL,
     error_type     TEXT NOT NULL,
-    error_message  TEXT NOT NULL
+    error_message  TEXT NOT NULL,
+    fingerprint    TEXT NOT NULL,
+    words          TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX dead_by_error ON dead (error_type, ended_at);
+CREATE INDEX dead_by_fingerprint ON dead (fingerprint, ended_at);
 
 -- One row per run that did not succeed: why it ended, and hence why there was, or may be, another.
 CREATE TABLE attempt (

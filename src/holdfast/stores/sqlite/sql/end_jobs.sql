@@ -5,8 +5,9 @@ INSERT INTO done (job_id, state, token, attempt, worker, started_at, ended_at, r
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: dead
-INSERT INTO dead (job_id, token, attempt, worker, started_at, ended_at, reason, error_type, error_message)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO dead (job_id, token, attempt, worker, started_at, ended_at, reason, error_type, error_message, fingerprint,
+                  words)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: attached
 -- Whether anything in the store can be attached to an ending at all; usually not, and then the rest is skipped.

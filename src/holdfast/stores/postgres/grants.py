@@ -1,0 +1,103 @@
+"""What each kind of process may do, as SQL for whoever gives rights in a database: no more than its duty needs.
+
+Duties:
+- `dashboard` reads, and changes nothing.
+- `api` reads, enqueues and cancels.
+- `operator` does what `api` does, and what a person decides: dead letters, settings of queues.
+- `worker` claims, settles and keeps the cluster in order; also enqueues and cancels. Dead letters it only adds.
+- `migrator` makes the tables, and owns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.config import check_schema
+from holdfast.core.errors import InvalidOptions
+
+_WAITING = ("ready", "timer", "parked", "blocked")
+_ATTACHED = ("expiry", "slot", "member", "arrival")
+
+#: Privileges by table, beside the right to read, which all but the migrator have.
+_ENQUEUE: dict[str, str] = {
+    "job": "INSERT",
+    "tagged": "INSERT",
+    "idempotency_key": "INSERT, UPDATE",
+    "depth": "INSERT, UPDATE",
+    "depth_change": "INSERT, UPDATE, DELETE",
+    "active": "UPDATE",
+    "done": "INSERT",
+    **dict.fromkeys((*_WAITING, *_ATTACHED), "INSERT, UPDATE, DELETE"),
+}
+_DECIDE: dict[str, str] = _ENQUEUE | {
+    "job": "INSERT, UPDATE, DELETE",
+    "tagged": "INSERT, DELETE",
+    "dead": "UPDATE, DELETE",
+    "attempt": "UPDATE, DELETE",
+    "progress": "DELETE",
+    "queue_setting": "INSERT, UPDATE",
+}
+_WORK: dict[str, str] = _ENQUEUE | {
+    "job": "INSERT, DELETE",
+    "tagged": "INSERT, DELETE",
+    "idempotency_key": "INSERT, UPDATE, DELETE",
+    "active": "INSERT, UPDATE, DELETE",
+    "worker": "INSERT, UPDATE, DELETE",
+    "done": "INSERT, UPDATE, DELETE",
+    "dead": "INSERT",
+    "attempt": "INSERT, DELETE",
+    "progress": "INSERT, UPDATE, DELETE",
+    "leader": "INSERT, UPDATE, DELETE",
+}
+_TABLES: Mapping[str, Mapping[str, str]] = {
+    "dashboard": {},
+    "api": _ENQUEUE,
+    "operator": _DECIDE,
+    "worker": _WORK,
+}
+_ENQUEUING = ("clock", "insert_jobs")
+_FUNCTIONS = {
+    "dashboard": ("clock",),
+    "api": _ENQUEUING,
+    "operator": _ENQUEUING,
+    "worker": (*_ENQUEUING, "timeline", "claim_jobs", "settle_jobs"),
+}
+_SEQUENCES = {"dashboard": (), "api": ("place",), "operator": ("place",), "worker": ("place", "run")}
+DUTIES = (*_TABLES, "migrator")
+
+
+def grants(schema: str, roles: Sequence[tuple[str, str]]) -> str:
+    """The statements that give each role its rights, by duty; run by the owner of the tables, after every migration.
+
+    A role keeps what it was given before, so one that is to do less now has to be revoked what it no longer needs.
+    """
+    check_schema(schema)
+    return "\n".join(line for duty, role in roles for line in _lines(schema, duty, _quoted(role))) + "\n"
+
+
+def _lines(schema: str, duty: str, role: str) -> list[str]:
+    if duty not in DUTIES:
+        raise InvalidOptions(f"there is no duty {duty!r:.80}; there are {', '.join(DUTIES)}")
+    if duty == "migrator":
+        give = f"EXECUTE format('GRANT CREATE ON DATABASE %I TO %I', current_database(), {_literal(role)})"
+        return [f"-- {duty}", f"DO $$ BEGIN {give}; END $$;"]
+    return [
+        f"-- {duty}",
+        f"GRANT USAGE ON SCHEMA {schema} TO {role};",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role};",
+        *(f"GRANT {what} ON {schema}.{table} TO {role};" for table, what in _TABLES[duty].items()),
+        *(f"GRANT USAGE ON SEQUENCE {schema}.{name} TO {role};" for name in _SEQUENCES[duty]),
+        *(f"GRANT EXECUTE ON FUNCTION {schema}.{name} TO {role};" for name in _FUNCTIONS[duty]),
+    ]
+
+
+def _quoted(role: str) -> str:
+    if not role or "\0" in role:
+        raise InvalidOptions(f"{role!r:.80} is not the name of a role")
+    escaped = role.replace('"', '""')
+    return f'"{escaped}"'
+
+
+def _literal(quoted: str) -> str:
+    name = quoted[1:-1].replace('""', '"').replace("'", "''")
+    return f"'{name}'"
