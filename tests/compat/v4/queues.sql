@@ -29,10 +29,12 @@ CROSS JOIN LATERAL (
 SELECT queue FROM holdfast.depth WHERE closed AND queue = ANY ($1)
 
 -- name: set_gates
-INSERT INTO holdfast.depth (queue, closed) SELECT * FROM unnest($1::text[], $2::bool[])
+-- In the order in which they are folded: whoever changes several never waits in a circle.
+INSERT INTO holdfast.depth (queue, closed) SELECT * FROM unnest($1::text[], $2::bool[]) AS g (queue, closed) ORDER BY queue
 ON CONFLICT (queue) DO UPDATE SET closed = excluded.closed
 
 -- name: fold
+-- Several may fold at once: each takes other rows, and adds only what it took.
 WITH gone AS (
     DELETE FROM holdfast.depth_change WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM holdfast.depth_change LIMIT $1 FOR UPDATE SKIP LOCKED))

@@ -5,7 +5,7 @@ SELECT * FROM holdfast.settle_jobs($1, $2, $3, $4)
 
 -- name: leases
 DELETE FROM holdfast.active a USING unnest($2::uuid[], $3::int8[]) AS s (job_id, token)
-WHERE a.job_id = s.job_id AND a.token = s.token AND a.worker = $1
+WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = $1) IS TRUE
 RETURNING a.job_id, a.token, a.worker, a.attempt, a.queue, a.priority, a.tag, a.seq, a.losses, a.crashes,
           a.started_at, a.cancel_reason, a.attached
 

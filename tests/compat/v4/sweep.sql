@@ -36,6 +36,9 @@ SELECT b.job_id FROM holdfast.blocked b WHERE NOT EXISTS (
         AND NOT EXISTS (SELECT 1 FROM holdfast.dead d WHERE d.job_id = m.job_id)
 ) ORDER BY b.job_id LIMIT $1 FOR UPDATE SKIP LOCKED
 
+-- name: alone
+SELECT pg_try_advisory_xact_lock(hashtextextended('holdfast.sweep', 0))
+
 -- name: wrong_depths
 -- What is counted against what is there, in one look, up to a limit: two numbers beyond it are taken for equal. A queue
 -- whose rows go on beyond it while its count does not is told without a change: it is to be counted as a whole.
