@@ -13,7 +13,7 @@ from tests.postgres.fixtures import Admin, PostgresSchema
 
 from holdfast.stores.postgres import PostgresStore
 
-_EMPTY = """
+EMPTY = """
 DO $$ DECLARE name text; BEGIN
     FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = '{schema}' AND tablename != 'migration' LOOP
         EXECUTE format('DELETE FROM {schema}.%I', name);
@@ -40,7 +40,7 @@ def postgres_tables(_tables: PostgresSchema) -> PostgresSchema:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'holdfast%'"
         )
-        connection.execute(_EMPTY.format(schema=_tables.schema))
+        connection.execute(EMPTY.format(schema=_tables.schema))
     return _tables
 
 
