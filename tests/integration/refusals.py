@@ -221,7 +221,10 @@ OPERATING: dict[str, Case] = {
     "an unknown filter": (
         lambda hf, _: hf.dead.count(kind="x"),
         InvalidOptions,
-        "unknown filter 'kind'; there are error_type, queue, reason, task, tenant, text",
+        (
+            "unknown filter 'kind'; there are created_after, created_before, error_type, fingerprint, queue, reason, tag, "
+            "task, tenant, text"
+        ),
     ),
     "a reason that is no text": (
         lambda hf, _: hf.jobs.cancel(MISSING, reason=5),
