@@ -34,10 +34,14 @@ def test_what_is_wrong_fails_it(shop: Shop) -> None:
     assert "is not a SQLite database" in findings(ended)["store"]["found"]
 
 
-def test_a_secret_is_masked(tmp_path: Path) -> None:
-    ended = hold("doctor", "--json", cwd=tmp_path, HOLDFAST_URL="postgresql://shop:hidden@db/shop")
+def test_a_server_out_of_reach_is_a_finding_and_its_password_is_masked(tmp_path: Path) -> None:
+    ended = hold("doctor", "--json", cwd=tmp_path, HOLDFAST_URL="postgresql://shop:hidden@127.0.0.1:1/shop")
+    found = findings(ended)
     assert ended.code == 1
-    assert "postgresql://shop:***@db/shop" in findings(ended)["settings"]["found"]
+    assert found["setting url"]["found"] == "postgresql://shop:***@127.0.0.1:1/shop (variable HOLDFAST_URL)"
+    assert found["store"]["verdict"] == "fail"
+    assert "127.0.0.1:1/shop (schema holdfast) gave no answer" in found["store"]["found"]
+    assert found["store"]["remedy"] == "start the server, or name another with `--url`; it may also be the network"
     assert "hidden" not in ended.out + ended.err
 
 

@@ -60,7 +60,7 @@ async def list_jobs(
 async def show(session: Session, job_id: JobIdArgument) -> None:
     """Show all that is known of a job.
 
-    Its arguments, its result, every run that failed or was lost, the last traceback.
+    Its arguments, its result, every run and how it ended, the last traceback unless it succeeded.
 
     \b
     holdfast jobs show 01985f3e-6f0a-7a51-8d8e-2f4f8f1f0c11
