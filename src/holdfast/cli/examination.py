@@ -61,7 +61,7 @@ async def examine(session: Session) -> list[Finding]:
     if status.exists and not status.pending:
         try:
             async with hf:
-                findings += await _contents(hf)
+                findings += await _contents(hf, app=session.app or "MODULE:APP")
         except HoldfastError as error:
             findings.append(_failure("store", error, url=hf.config.url))
     return findings
@@ -136,7 +136,7 @@ def _place(name: str) -> Iterator[Finding]:
             yield Finding("ok", "permissions", f"{each} is {who}")
 
 
-async def _contents(hf: Holdfast) -> list[Finding]:
+async def _contents(hf: Holdfast, *, app: str) -> list[Finding]:
     now = datetime.now(UTC)
     queues, workers = await hf.queues.list(), await hf.workers.list()
     newest = max((job.created_at for job in await hf.jobs.list(limit=1)), default=None)
@@ -154,7 +154,7 @@ async def _contents(hf: Holdfast) -> list[Finding]:
         not alive and ready > 0,
         "workers",
         f"{len(alive)} at work, {counted(ready, 'job')} ready",
-        "start `holdfast worker`",
+        f"start `holdfast worker {app}`",
     )
     late = len(workers) - len(alive)
     say(late > 0, "leases", f"{late} expired", "a worker died; any other one returns its jobs, so have one running")
@@ -164,6 +164,9 @@ async def _contents(hf: Holdfast) -> list[Finding]:
     )
     say(bool(full), "full queues", full or "none", "add workers, or raise the watermarks: `holdfast queues watermarks`")
     say(bool(paused), "paused queues", paused or "none", "`holdfast queues resume NAME`, if that is not meant")
+    parked = sum(queue.parked for queue in queues)
+    why = "`holdfast jobs list --state parked` shows them, `holdfast jobs explain ID` says what each waits for"
+    say(parked > 0, "parked jobs", str(parked), why)
     say(dead > 0, "dead letters", str(dead), "`holdfast dead list` shows them, `holdfast dead replay` runs them again")
     return found
 

@@ -154,7 +154,7 @@ async def wait(
     holdfast jobs wait 01985f3e-6f0a-7a51-8d8e-2f4f8f1f0c11 --timeout 60 && echo done
     """
     async with session.opened(live=True) as hf:
-        jobs = await follow(hf, job_ids, session.out, timeout_s=timeout, lines=True)
+        jobs = await follow(hf, job_ids, session.out, app=session.app, timeout_s=timeout, lines=True)
     for job in jobs:
         if session.out.as_json:
             session.out.document(job_fields(job), indent=None)
