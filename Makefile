@@ -5,6 +5,8 @@ ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+RUNS := $(VENV)/.holdfast-runs
 STAMP := $(VENV)/.holdfast-installed
 
 .DEFAULT_GOAL := help
@@ -16,7 +18,7 @@ help: ## Show this list
 	@echo '  Options are passed on with ARGS, as in: make test ARGS="-k lease"'
 	@echo '  Another Python is chosen with PYTHON, as in: make PYTHON=python3.13 test'
 
-run: $(STAMP) ## Watch jobs at work: retries, dead letters, progress, a killed worker; Ctrl-C ends it
+run: $(RUNS) ## Watch jobs at work: retries, dead letters, progress, a killed worker; Ctrl-C ends it
 	@$(BIN)/holdfast demo $(ARGS)
 
 test: $(STAMP) ## Run the tests
@@ -42,26 +44,32 @@ docs: $(STAMP) ## Build the documentation as a site, and check that it is true
 	@echo "The site is in site/; begin with site/index.html"
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/docs $(ARGS)
 
-# The stamp holds the directory it was made for: in a copied tree, .venv would run the original's sources.
-ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
-$(STAMP): fresh-venv
+# A stamp holds the directory it was made for: in a copied tree, .venv would run the original's sources.
+ifneq ($(shell cat $(RUNS) 2>/dev/null || cat $(STAMP) 2>/dev/null),$(CURDIR))
+$(RUNS): fresh-venv
 endif
 
 fresh-venv:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \
 		echo "Holdfast needs Python 3.11 or newer, and there is no '$(PYTHON)' here: install one," \
-			"or name it, as in: make PYTHON=/path/to/python3.12 test" >&2; exit 1; }
+			"or name it, as in: make PYTHON=/path/to/python3.12 $(firstword $(MAKECMDGOALS))" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Holdfast needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1):" \
-			"name a newer one, as in: make PYTHON=python3.12 test" >&2; exit 1; }
+			"name a newer one, as in: make PYTHON=python3.12 $(firstword $(MAKECMDGOALS))" >&2; exit 1; }
 	@echo "Setting up $(VENV) with $$($(PYTHON) --version) …"
 	@$(PYTHON) -m venv --clear $(VENV) || { \
 		echo "$(PYTHON) could not make $(VENV); the lines above say why" \
 			"(on Debian and Ubuntu it needs the package python3-venv)" >&2; exit 1; }
 
-$(STAMP): pyproject.toml
-	@echo "Installing Holdfast and its tools into $(VENV) …"
+# What `make run` needs is a few packages; the tools for everything else are many, and come when they are asked for.
+$(RUNS): pyproject.toml
+	@echo "Installing Holdfast into $(VENV), once …"
+	@$(PIP) --editable '.[cli]'
+	@printf '%s' '$(CURDIR)' > $@
+
+$(STAMP): $(RUNS)
+	@echo "Installing the tools for tests and docs into $(VENV), once; this may take a minute …"
 	@# A fresh environment may bring a pip that does not know dependency groups (before 25.1).
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@$(PIP) --upgrade 'pip>=25.1'
+	@$(PIP) --group dev
 	@printf '%s' '$(CURDIR)' > $@

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.cli.processes import COMMAND, PATIENCE_S, environment, hold, hold_many, on_terminal
+from tests.cli.processes import COMMAND, PATIENCE_S, environment, hold, on_terminal, patience
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d[;m]")
@@ -24,15 +24,18 @@ def stopped_at(part: str, *words: str, cwd: Path, number: signal.Signals = signa
     """Its lines, when it is told to stop at a certain one, and told again as it drains; it has to end well."""
     env = environment(TMPDIR=str(cwd))
     command = [*COMMAND, "demo", *words]
+    todo = [part, "claims nothing more"]
     with subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             lines = []
-            for line in process.stdout:
-                lines.append(line.rstrip("\n"))
-                if part in line or "claims nothing more" in line:
-                    process.send_signal(number)
-            assert process.wait(PATIENCE_S) == 0
+            with patience(process, 2 * PATIENCE_S):
+                for line in process.stdout:
+                    lines.append(line.rstrip("\n"))
+                    if todo and todo[0] in line:
+                        todo.pop(0)
+                        process.send_signal(number)
+            assert (process.wait(PATIENCE_S), todo) == (0, []), "\n".join(lines)
         finally:
             process.kill()
     return lines
@@ -63,7 +66,7 @@ def test_in_a_pipe_it_prints_lines_and_its_jobs_stay_where_they_were_wanted(tmp_
     tries = [line.partition("#")[0] for line in lines.partition("What to try next:\n")[2].splitlines()]
     suggested = [shlex.split(line.removeprefix("  python -m holdfast")) for line in tries]
     assert [words[:2] for words in suggested] == [["dead", "list"], ["dead", "edit"], ["jobs", "show"], ["--help"]]
-    first, *others = hold_many([listed, *suggested], cwd=tmp_path)
+    first, *others = [hold(*words, cwd=tmp_path) for words in (listed, *suggested)]
     assert len(first.out.splitlines()) == int(jobs)
     assert [(each.code, each.err) for each in others] == [(0, "")] * 4
     assert "700]" in others[2].out, "it was mended"
@@ -129,6 +132,7 @@ def test_the_second_worker_does_not_outlive_a_demonstration_that_died(tmp_path: 
     [
         ("sqlite:///shop.db", "holdfast: shop.db exists already, and the demonstration makes a store of its own"),
         (":memory:", "holdfast: ':memory:' is private to one process, and the demonstration has two"),
+        ("postgresql://shop@127.0.0.1:1/shop", "holdfast: the demonstration makes a SQLite store of its own"),
         ("mysql://shop", "holdfast: "),
     ],
 )

@@ -69,7 +69,9 @@ def test_parts_keep_their_place_whatever_there_is_to_show(height: int) -> None:
 
 
 def test_a_command_is_shown_whole_or_not_at_all() -> None:
-    assert drawn(SNAPSHOT, command="python -m holdfast")[-1].rstrip() == f"Store: {SNAPSHOT.url}"
+    look = f"python -m holdfast jobs list --url {SNAPSHOT.url}"
+    assert drawn(SNAPSHOT, command="python -m holdfast")[-1].rstrip() == f"Try: {look}"
+    assert drawn(SNAPSHOT, width=len(look), command="python -m holdfast")[-1].rstrip() == f"Store: {SNAPSHOT.url}"
     assert drawn(SNAPSHOT, width=40)[-1].strip() == ""
 
 

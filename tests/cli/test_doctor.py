@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.conftest import Shop
-from tests.cli.processes import Ended, hold, on_terminal
+from tests.cli.processes import Ended, await_line, hold, on_terminal, working
 
 
 def findings(ended: Ended) -> dict[str, dict[str, str]]:
@@ -22,7 +22,7 @@ def test_a_sound_store_is_told_with_its_settings_and_their_origins(shop: Shop) -
     assert found["setting lease_s"]["found"] == "5.0 (argument lease_s)"
     assert found["app"]["found"] == "shop:hf with 3 tasks"
     assert {subject for subject, each in found.items() if each["verdict"] != "ok"} == {"workers", "dead letters"}
-    assert found["workers"]["remedy"] == "start `holdfast worker`"
+    assert found["workers"]["remedy"] == "start `holdfast worker shop:hf`"
     assert {"python", "engine", "schema", "disk", "permissions", "clock"} <= set(found)
 
 
@@ -34,11 +34,25 @@ def test_what_is_wrong_fails_it(shop: Shop) -> None:
     assert "is not a SQLite database" in findings(ended)["store"]["found"]
 
 
-def test_a_secret_is_masked(tmp_path: Path) -> None:
-    ended = hold("doctor", "--json", cwd=tmp_path, HOLDFAST_URL="postgresql://shop:hidden@db/shop")
+def test_a_server_out_of_reach_is_a_finding_and_its_password_is_masked(tmp_path: Path) -> None:
+    ended = hold("doctor", "--json", cwd=tmp_path, HOLDFAST_URL="postgresql://shop:hidden@127.0.0.1:1/shop")
+    found = findings(ended)
     assert ended.code == 1
-    assert "postgresql://shop:***@db/shop" in findings(ended)["settings"]["found"]
+    assert found["setting url"]["found"] == "postgresql://shop:***@127.0.0.1:1/shop (variable HOLDFAST_URL)"
+    assert found["store"]["verdict"] == "fail"
+    assert "127.0.0.1:1/shop (schema holdfast) gave no answer" in found["store"]["found"]
+    assert found["store"]["remedy"] == "start the server, or name another with `--url`; it may also be the network"
     assert "hidden" not in ended.out + ended.err
+
+
+def test_what_nobody_knows_how_to_run_is_told(shop: Shop) -> None:
+    hold("enqueue", "--url", shop.url, "shop.ad", cwd=shop.path)
+    with working(shop.path) as worker:
+        await_line(worker, "parked")
+        ended = hold("doctor", "-A", "shop:hf", "--json", cwd=shop.path)
+    assert findings(ended)["parked jobs"]["verdict"] == "warn"
+    assert findings(ended)["parked jobs"]["found"] == "1"
+    assert "`holdfast jobs explain ID`" in findings(ended)["parked jobs"]["remedy"]
 
 
 def test_it_makes_no_store(tmp_path: Path) -> None:

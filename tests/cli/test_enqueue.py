@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Shop
-from tests.cli.processes import hold, working
+from tests.cli.processes import hold, on_terminal, working
 
 from holdfast.cli.call_arguments import parse_call
 
@@ -50,3 +50,9 @@ def test_a_call_is_enqueued_by_name_alone_with_options(shop: Shop) -> None:
     other = hold(*[word.replace("ada", "bob") for word in words], cwd=shop.path)
     assert other.code == 2
     assert "idempotency key 'welcome-17'" in other.err
+
+
+def test_a_name_that_nobody_checked_is_remarked_on(shop: Shop) -> None:
+    ended = on_terminal("enqueue", "shop.ad", "1", cwd=shop.path, HOLDFAST_URL=shop.url)
+    assert ended.code == 0
+    assert "note: no app was named, so nobody has checked that 'shop.ad' exists; -A names one" in ended.out

@@ -103,5 +103,5 @@ def bash(script: str, *arguments: str, home: Path) -> subprocess.CompletedProces
         env=environment(HOME=str(home), PATH=path),
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=4 * PATIENCE_S,  # it starts a process for every line
     )

@@ -49,6 +49,7 @@ def test_dead_jobs_are_counted_replayed_and_purged_by_filter(shop: Shop) -> None
     assert (counted.out, purged.out, replayed.json) == ("3\n", "1\n", {"replayed": 2})
     assert (none.code, none.out) == (0, "0\n")
     assert (gone.code, gone.out) == (4, "0\n")
+    assert gone.err == "note: 1 job not replayed: not dead, or not there; `holdfast jobs explain ID` says where it is\n"
 
 
 def test_jobs_are_found_by_time_words_and_fingerprint(shop: Shop) -> None:

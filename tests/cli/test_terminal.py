@@ -87,7 +87,7 @@ def test_ctrl_c_while_waiting_is_silent(shop: Shop) -> None:
     words = ("jobs", "wait", shop.later, "--url", shop.url)
     ended = on_terminal(*words, cwd=shop.path, answers=[("scheduled", "\x03")])
     assert ended.code == 130
-    assert ended.out.startswith("note: no worker is running: `holdfast worker` starts one\n")
+    assert ended.out.startswith("note: no worker is running: `holdfast worker MODULE:APP` starts one\n")
     assert "Traceback" not in ended.out
     assert "holdfast:" not in ended.out
 

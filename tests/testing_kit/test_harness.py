@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -11,7 +12,8 @@ import pytest
 from tests.docs.pages import ROOT
 from tests.docs.subprocesses import environment
 
-from holdfast import Holdfast, NotOpen, RetryPolicy, State
+from holdfast import Holdfast, NotOpen, QueueFull, RetryPolicy, State
+from holdfast.telemetry.events import JobBuried, JobRetried, JobSettled, JobStarted
 from holdfast.testing import harness
 
 
@@ -74,6 +76,40 @@ def test_until_idle_goes_through_all_retries() -> None:
         assert (info.state, info.attempt, info.reason) == (State.DEAD, 3, "exhausted")
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_full_queue_is_told_at_once_whoever_would_wait(many: bool) -> None:
+    hf = Holdfast("sqlite:///never-made.db", high_watermark=2, low_watermark=1)
+
+    @hf.task(name="mail")
+    async def mail() -> None: ...
+
+    async def scene() -> None:
+        patient = mail.options(wait=3600)
+        async with harness(hf) as t:
+            await hf.enqueue_many([patient.request(), patient.request()])
+            with pytest.raises(QueueFull):
+                await (hf.enqueue_many([patient.request()]) if many else patient.enqueue())
+            assert len(await t.run_due()) == 2
+            await patient.enqueue()
+
+    asyncio.run(asyncio.wait_for(scene(), 30))
+
+
+def test_runs_are_told_as_a_workers_are() -> None:
+    hf = shop()
+    told: list[tuple[str, ...]] = []
+    hf.telemetry.attach(
+        lambda event: told.append((event.name, *([event.outcome] if isinstance(event, JobSettled) else []))),
+        only=(JobStarted, JobRetried, JobBuried, JobSettled),
+    )
+    with harness(hf) as t:
+        hf.sync.enqueue("again")
+        t.run_until_idle()
+    started, retried, buried = ("job.started",), ("job.retried",), ("job.buried",)
+    again = [started, retried, ("job.settled", "retry")]
+    assert told == [*again, *again, started, buried, ("job.settled", "dead")]
+
+
 def test_a_test_that_never_becomes_idle_fails() -> None:
     hf = shop()
     with harness(hf, max_runs=5) as t:
@@ -98,13 +134,61 @@ def test_the_kit_does_not_import_pytest() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, env=environment(), timeout=60)
 
 
-def test_the_shops_own_tests_pass_with_the_plugin(tmp_path: Path) -> None:
+def run_pytest(tests: Path, scratch: Path) -> subprocess.CompletedProcess[str]:
     installed = any(each.name == "holdfast" for each in entry_points(group="pytest11"))
     plugin = [] if installed else ["-p", "holdfast.testing.pytest_plugin"]
     command = [sys.executable, "-m", "pytest", "-q", *plugin, "-c", str(ROOT / "examples/shop/pytest.ini")]
-    done = subprocess.run(
-        [*command, str(ROOT / "examples/shop"), "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'base'}"],
-        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=100,
+    return subprocess.run(
+        [*command, str(tests), "-p", "no:cacheprovider", f"--basetemp={scratch / 'base'}"],
+        cwd=scratch, env=environment(), capture_output=True, text=True, timeout=100,
     )  # fmt: skip
+
+
+def test_the_shops_own_tests_pass_with_the_plugin(tmp_path: Path) -> None:
+    done = run_pytest(ROOT / "examples/shop", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "5 passed" in done.stdout
+
+
+ASYNC_TESTS = """
+from examples.shop.tasks import charge
+from holdfast.testing.harness import Harness, SyncHarness
+
+
+async def test_in_a_coroutine_it_is_to_be_entered(holdfast_harness: Harness) -> None:
+    async with holdfast_harness as t:
+        job = await charge.enqueue("Ada", 700)
+        await t.run_due()
+        assert await job.result(timeout=10) == "Ada paid 700"
+
+
+def test_elsewhere_it_is_open(holdfast_harness: SyncHarness) -> None:
+    job = charge.sync.enqueue("Ada", 700)
+    holdfast_harness.run_due()
+    assert job.result(timeout=10) == "Ada paid 700"
+"""
+
+#: What plugins for async tests do, as far as it matters here; this suite needs none.
+ASYNC_PLUGIN = """
+import asyncio
+import inspect
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+"""
+
+
+def test_the_fixture_is_for_coroutines_too(tmp_path: Path) -> None:
+    (tmp_path / "test_async.py").write_text(ASYNC_TESTS)
+    (tmp_path / "conftest.py").write_text(ASYNC_PLUGIN)
+    done = run_pytest(tmp_path, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout

@@ -23,10 +23,7 @@ def names_an_app(text: str) -> bool:
 def check_name(name: str) -> None:
     """Refuse what cannot name an app."""
     if not names_an_app(name):
-        raise Refused(
-            f"{name!r} does not name an app",
-            hint="write module:attribute, as in `-A shop.jobs:hf` for hf in shop/jobs.py",
-        )
+        raise Refused(f"{name!r} does not name an app", hint=_meant(name))
 
 
 def load_app(name: str) -> Holdfast:
@@ -54,7 +51,9 @@ def _imported(name: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             raise Refused(
                 f"there is no module {error.name!r}, neither in {here} nor among the installed ones",
-                hint="go to the directory in which it can be imported, or name that in PYTHONPATH",
+                hint=_meant(name)
+                if name.endswith(".py")
+                else "go to the directory in which it can be imported, or name that in PYTHONPATH",
             ) from error
         raise _broken(name, error) from error
     except (Exception, SystemExit) as error:
@@ -73,6 +72,15 @@ def _broken(name: str, error: BaseException) -> Refused:
         f"module {name!r} cannot be imported: {type(error).__name__}: {reason}{where}",
         hint="mend the module; `--debug` shows the whole traceback",
     )
+
+
+def _meant(name: str) -> str:
+    """What to write in place of a file, or of a module without an attribute."""
+    path, _, attribute = name.partition(":")
+    module = path.removesuffix(".py").removeprefix("./").replace("/", ".")
+    if module and (Path.cwd() / Path(*module.split("."))).with_suffix(".py").is_file():
+        return f"write module:attribute, as in `{module}:{attribute or 'hf'}` for {attribute or 'hf'} in {path}"
+    return "write module:attribute, as in `shop.jobs:hf` for hf in shop/jobs.py"
 
 
 def _apps_of(module: ModuleType) -> str:

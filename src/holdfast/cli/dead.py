@@ -247,6 +247,10 @@ class _Many:
             return Exit.FAILED
         total = await self._work(ids, filters, count) if count else 0
         self._session.out.done(f"{counted(total, 'dead job')} {self._done}", {self._done: total}, plain=(total,))
+        if ids and total < len(ids):
+            left = counted(len(ids) - total, "job")
+            why = "not dead, or not there; `holdfast jobs explain ID` says where it is"
+            self._session.out.note(f"note: {left} not {self._done}: {why}")
         # Asked for by id, each of them was to be there; by filter, none is an answer like any other.
         return Exit.MISSING if ids and total < len(ids) else Exit.OK
 

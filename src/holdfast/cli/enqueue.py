@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from holdfast.app import Holdfast
-from holdfast.cli.app_loading import names_an_app
+from holdfast.cli.app_loading import load_app, names_an_app
 from holdfast.cli.call_arguments import explaining_arguments, parse_call
 from holdfast.cli.exits import Exit, Refused, refusal
 from holdfast.cli.fields import job_fields
@@ -71,7 +72,8 @@ async def enqueue(
     rest = words or []
     if session.app is None and session.url is None and names_an_app(task):
         if not rest:
-            raise Refused(f"which task of {task}?", hint=f"`holdfast enqueue {task} TASK ARGS…`")
+            names = load_app(task).tasks.names()
+            raise Refused(f"which task of {task}?", hint=f"`holdfast enqueue {task} TASK ARGS…`; {_choice(names)}")
         session.app, (task, *rest) = task, rest
     if timeout is not None and not wait:
         raise Refused("--timeout is for --wait", hint="add `--wait`, or leave it out")
@@ -84,8 +86,10 @@ async def enqueue(
             job = await named.options(**options).enqueue(*args, **kwargs)
         if not wait:
             session.out.done(f"enqueued {job.id}", {"id": job.id, "task": task}, plain=(job.id,))
+            if session.app is None and session.url is None and session.out.terminal:
+                session.out.note(f"note: no app was named, so nobody has checked that {task!r} exists; -A names one")
             return Exit.OK
-        [info] = await follow(hf, [job.id], session.out, timeout_s=timeout, lines=False)
+        [info] = await follow(hf, [job.id], session.out, app=session.app, timeout_s=timeout, lines=False)
     return _ended(session, info)
 
 
@@ -96,8 +100,12 @@ def _known(session: Session, hf: Holdfast, name: str) -> str:
         return name
     by_last = {each.rpartition(".")[2]: each for each in names}
     near = difflib.get_close_matches(name, [*names, *by_last], n=1)
-    hint = f"`{by_last.get(near[0], near[0])}`" if near else f"its tasks are {', '.join(names[:10]) or 'none'}"
+    hint = f"`{by_last.get(near[0], near[0])}`" if near else _choice(names)
     raise Refused(f"app {session.app} has no task {name!r}", hint=hint)
+
+
+def _choice(names: Sequence[str]) -> str:
+    return f"its tasks are {', '.join(names[:10]) or 'none'}"
 
 
 def _ended(session: Session, job: JobInfo) -> Exit:

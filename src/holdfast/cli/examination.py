@@ -17,7 +17,7 @@ from holdfast.cli.exits import Refused, refusal
 from holdfast.cli.output import counted
 from holdfast.cli.session import Session
 from holdfast.config import Config, is_postgres, sqlite_path
-from holdfast.core.errors import ConfigError, HoldfastError
+from holdfast.core.errors import ConfigError, HoldfastError, StoreUnavailable
 from holdfast.core.queue import MOST_COUNTED, QueueInfo
 from holdfast.stores.base import StoreStatus
 
@@ -48,7 +48,7 @@ async def examine(session: Session) -> list[Finding]:
     try:
         status = await hf.store_status()
     except HoldfastError as error:
-        return [*findings, _failure("store", error)]
+        return [*findings, _failure("store", error, url=hf.config.url)]
     findings += _schema(status)
     if not is_postgres(hf.config.url):
         path = sqlite_path(hf.config.url)
@@ -61,13 +61,16 @@ async def examine(session: Session) -> list[Finding]:
     if status.exists and not status.pending:
         try:
             async with hf:
-                findings += await _contents(hf)
+                findings += await _contents(hf, app=session.app or "MODULE:APP")
         except HoldfastError as error:
-            findings.append(_failure("store", error))
+            findings.append(_failure("store", error, url=hf.config.url))
     return findings
 
 
-def _failure(subject: str, error: Exception) -> Finding:
+def _failure(subject: str, error: Exception, *, url: str = "") -> Finding:
+    if isinstance(error, StoreUnavailable) and is_postgres(url):
+        remedy = "start the server, or name another with `--url`; it may also be the network"
+        return Finding("fail", subject, str(error), remedy)
     said = refusal(error) if isinstance(error, HoldfastError) else error
     remedy = getattr(said, "hint", "")
     return Finding("fail", subject, str(said), "mend what the sentence names" if "doctor" in remedy else remedy)
@@ -101,8 +104,8 @@ def _settings(config: Config) -> Iterator[Finding]:
 
 
 def _schema(status: StoreStatus) -> Iterator[Finding]:
-    version = tuple(int(part) for part in status.engine.rpartition(" ")[2].split("."))
-    old = version < _OLDEST_SQLITE
+    product, _, version = status.engine.partition(" ")  # PostgreSQL judges its own: it does not open on an old one
+    old = product == "SQLite" and tuple(int(part) for part in version.split(".")) < _OLDEST_SQLITE
     remedy = "use a Python that brings SQLite 3.35 or newer" if old else ""
     yield Finding("fail" if old else "ok", "engine", status.engine, remedy)
     if status.pending:
@@ -133,7 +136,7 @@ def _place(name: str) -> Iterator[Finding]:
             yield Finding("ok", "permissions", f"{each} is {who}")
 
 
-async def _contents(hf: Holdfast) -> list[Finding]:
+async def _contents(hf: Holdfast, *, app: str) -> list[Finding]:
     now = datetime.now(UTC)
     queues, workers = await hf.queues.list(), await hf.workers.list()
     newest = max((job.created_at for job in await hf.jobs.list(limit=1)), default=None)
@@ -151,7 +154,7 @@ async def _contents(hf: Holdfast) -> list[Finding]:
         not alive and ready > 0,
         "workers",
         f"{len(alive)} at work, {counted(ready, 'job')} ready",
-        "start `holdfast worker`",
+        f"start `holdfast worker {app}`",
     )
     late = len(workers) - len(alive)
     say(late > 0, "leases", f"{late} expired", "a worker died; any other one returns its jobs, so have one running")
@@ -161,6 +164,9 @@ async def _contents(hf: Holdfast) -> list[Finding]:
     )
     say(bool(full), "full queues", full or "none", "add workers, or raise the watermarks: `holdfast queues watermarks`")
     say(bool(paused), "paused queues", paused or "none", "`holdfast queues resume NAME`, if that is not meant")
+    parked = sum(queue.parked for queue in queues)
+    why = "`holdfast jobs list --state parked` shows them, `holdfast jobs explain ID` says what each waits for"
+    say(parked > 0, "parked jobs", str(parked), why)
     many = "+" if any(queue.dead >= MOST_COUNTED for queue in queues) else ""
     say(
         dead > 0,

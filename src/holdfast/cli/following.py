@@ -22,13 +22,19 @@ Notice = Callable[[JobInfo], None]
 
 
 async def follow(
-    hf: Holdfast, job_ids: Sequence[JobId | str], out: Output, *, timeout_s: float | None, lines: bool
+    hf: Holdfast,
+    job_ids: Sequence[JobId | str],
+    out: Output,
+    *,
+    app: str | None,
+    timeout_s: float | None,
+    lines: bool,
 ) -> list[JobInfo]:
     """The jobs, once all have ended; TimeoutError if they have not in time. `lines`: tell changes on the output."""
     # First, so that a wrong one is told at once, not beside the bars of the others.
     jobs = [await hf.jobs.get(job_id) for job_id in job_ids]
     if not out.as_json and not all(job.state.ended for job in jobs) and not await hf.workers.list():
-        out.note("note: no worker is running: `holdfast worker` starts one")
+        out.note(f"note: no worker is running: `holdfast worker {app or 'MODULE:APP'}` starts one")
     with _noticing(out, lines=lines) as notice:
         try:
             async with asyncio.timeout(timeout_s):

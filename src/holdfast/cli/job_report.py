@@ -7,7 +7,8 @@ from typing import Any
 from holdfast.cli.columns import attempt, progress
 from holdfast.cli.fields import job_fields
 from holdfast.cli.output import Output
-from holdfast.core.job import JobInfo
+from holdfast.core.job import AttemptInfo, JobInfo
+from holdfast.core.state import State
 
 
 def report_job(out: Output, job: JobInfo, why: str) -> None:
@@ -38,13 +39,21 @@ def report_job(out: Output, job: JobInfo, why: str) -> None:
         "ended": job.ended_at,
         "expires": job.expires_at,
     }
-    for run in job.attempts:
-        error = "" if run.error is None else f": {run.error.type}: {run.error.message}".replace(": :", ":")
-        fields[f"run {run.token}"] = f"attempt {run.number}, {run.cause}{error}"
-    if job.error is not None:
+    # Counted from the job's first: tokens grow over the whole store, and attempts begin anew with a replay.
+    runs = [_past(run) for run in job.attempts]
+    if job.state in (State.RUNNING, State.SUCCEEDED):
+        runs.append(f"attempt {job.attempt}, {job.state}")
+    fields |= {f"run {number}": run for number, run in enumerate(runs, start=1)}
+    if job.error is not None and job.state is not State.SUCCEEDED:
+        name = "error" if job.state is State.DEAD else "last error"
         fields |= {
-            "error": f"{job.error.type}: {job.error.message}",
+            name: f"{job.error.type}: {job.error.message}",
             "fingerprint": job.error.fingerprint,
             "traceback": job.error.traceback or None,
         }
     out.record({name: value for name, value in fields.items() if value is not None})
+
+
+def _past(run: AttemptInfo) -> str:
+    error = "" if run.error is None else f": {run.error.type}: {run.error.message}".replace(": :", ":")
+    return f"attempt {run.number}, {run.cause}{error}"

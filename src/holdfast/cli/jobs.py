@@ -88,7 +88,7 @@ async def list_jobs(
 async def show(session: Session, job_id: JobIdArgument) -> None:
     """Show all that is known of a job.
 
-    Its arguments, its result, every run that failed or was lost, the last traceback.
+    Its arguments, its result, every run and how it ended, the last traceback unless it succeeded.
 
     \b
     holdfast jobs show 01985f3e-6f0a-7a51-8d8e-2f4f8f1f0c11
@@ -182,7 +182,7 @@ async def wait(
     holdfast jobs wait 01985f3e-6f0a-7a51-8d8e-2f4f8f1f0c11 --timeout 60 && echo done
     """
     async with session.opened(live=True) as hf:
-        jobs = await follow(hf, job_ids, session.out, timeout_s=timeout, lines=True)
+        jobs = await follow(hf, job_ids, session.out, app=session.app, timeout_s=timeout, lines=True)
     for job in jobs:
         if session.out.as_json:
             session.out.document(job_fields(job), indent=None)

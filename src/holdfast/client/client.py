@@ -23,7 +23,8 @@ from holdfast.runtime.clock import Clock
 from holdfast.stores.base import Store
 from holdfast.telemetry.hub import Telemetry
 
-#: Hears of the jobs that a call has stored before the call returns; for tests.
+#: Hears of the jobs that a call has stored before the call returns; for tests, where time stands still: with it, nobody
+#: waits for a full queue.
 OnEnqueued = Callable[[Sequence[NewJob]], Awaitable[None]]
 
 MOST_AT_ONCE = 10_000
@@ -61,8 +62,7 @@ class Client:
     async def enqueue(self, request: Request) -> JobHandle[Any]:
         """One job, committed when this returns."""
         job = build_job(request, self._config)
-        wait_s = given(request.options.wait_s, self._config.wait_s)
-        job_id = await self._enqueuer.enqueue(job, wait_s=wait_s)
+        job_id = await self._enqueuer.enqueue(job, wait_s=self._wait_s(request))
         if self._on_enqueued is not None and job_id == job.id:
             await self._on_enqueued([job])
         return self._handle(job_id, request)
@@ -86,11 +86,14 @@ class Client:
                 jobs.append(build_job(request, self._config))
             except (InvalidArguments, InvalidOptions) as error:
                 raise type(error)(f"item {index}: {error}") from error
-        waits = [given(request.options.wait_s, self._config.wait_s) for request in requests]
-        ids = await self._enqueuer.enqueue_many(jobs, wait_s=min(waits, default=0.0))
+        wait_s = min(map(self._wait_s, requests), default=0.0)
+        ids = await self._enqueuer.enqueue_many(jobs, wait_s=wait_s)
         if self._on_enqueued is not None:
             await self._on_enqueued([job for job, job_id in zip(jobs, ids, strict=True) if job.id == job_id])
         return [self._handle(job_id, request) for job_id, request in zip(ids, requests, strict=True)]
+
+    def _wait_s(self, request: Request) -> float:
+        return 0.0 if self._on_enqueued is not None else given(request.options.wait_s, self._config.wait_s)
 
     def _handle(self, job_id: JobId, request: Request) -> JobHandle[Any]:
         decode = _plain_result if request.signature is None else request.signature.decode_result

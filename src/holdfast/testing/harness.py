@@ -49,9 +49,7 @@ class Harness(EnqueuedJobs):
         return await self._infos(ran)
 
     async def __aenter__(self) -> Self:
-        self._leaving.enter_context(
-            self.hf.replaced(clock=self.clock, on_enqueued=self._on_enqueued, url=":memory:", wait_s=0.0)
-        )
+        self._leaving.enter_context(self.hf.replaced(clock=self.clock, on_enqueued=self._on_enqueued, url=":memory:"))
         try:
             await self.hf.open()
         except BaseException:

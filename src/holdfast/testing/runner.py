@@ -29,6 +29,7 @@ from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.cancels import CancelWatch
 from holdfast.worker.executor import Executor
 from holdfast.worker.lifecycle import Hooks, Lifecycle
+from holdfast.worker.reporting import report_settled, report_started
 from holdfast.worker.run import Run
 
 _LEASE_S = 100 * 365 * 86_400.0
@@ -44,6 +45,7 @@ class Runner:
         self._store = store
         self._registry = registry
         self._config = config
+        self._telemetry = telemetry
         self._most = most
         self._runs: Counter[str] = Counter()
         self._threads = ThreadPool(config.threads, name="holdfast-test")
@@ -135,10 +137,12 @@ class Runner:
 
     async def _live(self, run: Run, runs: dict[int, Run]) -> None:
         self.errors.pop(run.job.id, None)
+        report_started(self._telemetry, run)
         try:
             settlement = await self._executor.execute(run)
             if settlement is not None:
                 await self._store.settle_jobs(run.worker, [settlement])
+                report_settled(self._telemetry, run, settlement, took_s=0.0)  # the clock has stood still
         finally:
             del runs[run.job.token]
             self.running.pop(run.job.id, None)

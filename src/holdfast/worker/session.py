@@ -16,27 +16,19 @@ from holdfast.config import Config
 from holdfast.core.cause import Cause
 from holdfast.core.errors import NotOpen, StoreError
 from holdfast.core.job import ClaimedJob
-from holdfast.core.settlement import Bury, Cancel, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
+from holdfast.core.settlement import HandBack, Verdict
 from holdfast.core.task import Registry
 from holdfast.core.worker import NewWorker
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import HeldJob, Hint, Store
 from holdfast.stores.health import StoreHealth
-from holdfast.telemetry.events import (
-    JobBuried,
-    JobLost,
-    JobParked,
-    JobRetried,
-    JobSettled,
-    JobStarted,
-    ServiceCrashed,
-    WorkerLeaseLost,
-)
+from holdfast.telemetry.events import JobLost, ServiceCrashed, WorkerLeaseLost
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.cancels import CancelWatch
 from holdfast.worker.executor import Executor
 from holdfast.worker.fetcher import Fetcher
 from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.reporting import report_settled, report_started
 from holdfast.worker.run import Interruption, Run
 from holdfast.worker.settler import Settled, Settler
 from holdfast.worker.slots import Slots
@@ -44,15 +36,6 @@ from holdfast.worker.slots import Slots
 #: Claims have this share of a lease to be answered; what the store leased longer ago and nobody knows is lost.
 CLAIM_DEADLINE = 0.5
 _STOP_WAIT_S = 5.0
-_OUTCOMES: dict[type[Settlement], str] = {
-    Succeed: "succeeded",
-    Retry: "retry",
-    Snooze: "snooze",
-    HandBack: "handed_back",
-    Park: "parked",
-    Bury: "dead",
-    Cancel: "cancelled",
-}
 
 
 class Session:
@@ -200,9 +183,7 @@ class Session:
     async def _live(self, run: Run) -> None:
         """One run: execute, hand in the outcome, free the slot. The verdict comes to `_on_settled`."""
         run.started_s = self._clock.monotonic()
-        if self._telemetry.wants(JobStarted):
-            job = run.job
-            self._telemetry.emit(JobStarted(job.id, job.task or "", job.queue, job.attempt, self.id))
+        report_started(self._telemetry, run)
         handed_in = False
         try:
             settlement = await self._executor.execute(run)
@@ -219,29 +200,13 @@ class Session:
         settlement, verdict = settled
         run = self._forget(settlement.token, lost=verdict is Verdict.LOST)
         if run is not None and verdict is not Verdict.LOST:
-            self._report(run, settlement)
+            report_settled(self._telemetry, run, settlement, took_s=self._clock.monotonic() - run.started_s)
 
     def _forget(self, token: int, *, lost: bool) -> Run | None:
         run = self._runs.pop(token, None)
         if run is not None and lost:
             self._telemetry.emit(JobLost(run.job.id, run.job.task or "", run.job.token))
         return run
-
-    def _report(self, run: Run, settlement: Settlement) -> None:
-        job, emit, wants = run.job, self._telemetry.emit, self._telemetry.wants
-        task = job.task or ""
-        match settlement:
-            case Retry(delay_s=delay_s, error=error) if wants(JobRetried):
-                emit(JobRetried(job.id, task, job.attempt, delay_s, f"{error.type}: {error.message}"))
-            case Bury(reason=reason, error=error) if wants(JobBuried):
-                emit(JobBuried(job.id, task, job.attempt, f"{error.type}: {error.message}", reason))
-            case Park(reason=reason, key=key) if wants(JobParked):
-                emit(JobParked(job.id, task, reason, key))
-            case _:
-                pass
-        if wants(JobSettled):
-            took_s = self._clock.monotonic() - run.started_s
-            emit(JobSettled(job.id, task, job.queue, job.attempt, _OUTCOMES[type(settlement)], took_s))
 
     async def _drain(self, seconds: float, *, unless: asyncio.Event | None = None) -> None:
         """Wait for what runs, for so long at most, and not when `unless` is set."""

@@ -23,7 +23,7 @@ from holdfast.cli.demo.tasks_file import load_tasks
 from holdfast.cli.demo.watching import Watcher
 from holdfast.cli.exits import Refused
 from holdfast.cli.session import Session, command
-from holdfast.config import sqlite_path
+from holdfast.config import is_postgres, sqlite_path
 from holdfast.runtime.signals import StopSignals, stop_signals
 
 _REFRESH_S = 0.2
@@ -114,6 +114,8 @@ def _store(url: str | None) -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="holdfast-demo-", ignore_cleanup_errors=True) as directory:
             yield f"sqlite:///{directory}/demo.db"
         return
+    if is_postgres(url):
+        raise Refused("the demonstration makes a SQLite store of its own, and uses no server", hint=_HINT)
     path = sqlite_path(url)
     if path == ":memory:":
         raise Refused("':memory:' is private to one process, and the demonstration has two", hint=_HINT)

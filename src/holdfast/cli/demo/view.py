@@ -102,7 +102,8 @@ def _footer(snapshot: Snapshot) -> Text:
 
 def _where_else(snapshot: Snapshot, *, width: int, command: str) -> Text:
     """Where to look from another terminal. A command that is cut off cannot be copied: whole, or not at all."""
-    ways = (f"In another terminal: {command} jobs list --url {snapshot.url}", f"Store: {snapshot.url}", "")
+    look = f"{command} jobs list --url {snapshot.url}"
+    ways = (f"In another terminal: {look}", f"Try: {look}", f"Store: {snapshot.url}", "")
     return _cell(next(way for way in ways if len(way) <= width), "dim")
 
 
