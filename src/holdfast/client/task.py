@@ -60,7 +60,7 @@ class Task(Generic[P, R]):
         return Request(self.name, args, kwargs, self._options, self.signature)
 
     async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
-        """Store a job for this call; returns after the commit.
+        """Store a job for this call; returns after the commit, which is yours with `options(connection=…)`.
 
         Raises InvalidArguments (nothing was stored), QueueFull, IdempotencyConflict.
         """
@@ -88,14 +88,15 @@ class Task(Generic[P, R]):
         soft_timeout: Seconds | Unset | None = UNSET,
         retry: RetryPolicy | Unset = UNSET,
         wait: Seconds | Unset = UNSET,
-        connection: object = None,
+        connection: object = UNSET,
     ) -> Task[P, R]:
         """The same task with options for its next calls; those given before stay unless given again.
 
         delay: seconds or timedelta from now. run_at: an aware datetime. expires: not started by then →
         cancelled. priority: 0–9 or a name. key: idempotency key, good for key_window. wait: how long to wait
-        on a full queue. timeout, soft_timeout, retry: for this call instead of the task's. connection: needs
-        PostgreSQL.
+        on a full queue. timeout, soft_timeout, retry: for this call instead of the task's. connection: yours to
+        the store's PostgreSQL database, in whose transaction the job is enqueued: it is there if and only if you
+        commit.
         """
         fields = call_options(
             delay=delay,

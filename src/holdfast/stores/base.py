@@ -222,6 +222,33 @@ class EnqueueStore(Protocol):
         ...
 
 
+class Visit(Protocol):
+    """Enqueues inside a transaction of the caller's: admit, insert and follow, in this order. Commits nothing."""
+
+    async def admit(self, jobs: Sequence[NewJob]) -> None:
+        """On connections of the store's: look whether the queues accept, and make what others would wait for."""
+        ...
+
+    async def insert_jobs(self, jobs: Sequence[NewJob]) -> list[InsertResult]:
+        """On the caller's connection, whole or not at all; if not, its transaction is as it was before.
+
+        Where that connection blocks, this never waits on an event loop, and may be run without one.
+        """
+        ...
+
+    def follow(self, on_committed: Callable[[], None]) -> None:
+        """On the store's loop: see to it that hints are told once the caller has committed, if it does so soon."""
+        ...
+
+
+class GuestStore(Protocol):
+    """What a store offers that can lie in one database with its users' own data."""
+
+    def visit(self, connection: object, *, blocking: bool) -> Visit:
+        """For one call of enqueue. InvalidOptions where this connection cannot be used, or none can."""
+        ...
+
+
 class LeaseStore(Protocol):
     """What a worker needs. `renew_worker` MUST be callable from any event loop."""
 
@@ -345,7 +372,7 @@ class InspectStore(Protocol):
     async def list_workers(self) -> list[WorkerInfo]: ...
 
 
-class Store(EnqueueStore, LeaseStore, UpkeepStore, DeadStore, QueueStore, InspectStore, Protocol):
+class Store(EnqueueStore, GuestStore, LeaseStore, UpkeepStore, DeadStore, QueueStore, InspectStore, Protocol):
     """A whole store."""
 
     async def open(self) -> None:

@@ -42,8 +42,10 @@ from holdfast.stores.postgres.connections import Line
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
 from holdfast.stores.postgres.gates import Gates
+from holdfast.stores.postgres.outbox import Outbox
 from holdfast.stores.postgres.statements import DEFAULT_SCHEMA
 from holdfast.stores.postgres.transaction import Tx
+from holdfast.stores.postgres.visits import GuestVisit
 from holdfast.stores.postgres.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -79,6 +81,7 @@ class PostgresStore:
             notify=not pooled,
             on_returned=self._floors.fall,
         )
+        self._outbox = Outbox(self._engine.query, self._wakeups.tell)
         # A lease must be kept while the caller's loop is blocked, so it has a connection on a loop of its own.
         self._beats = LoopThread("holdfast-postgres-lease")
         self._lease = Line(self._engine.doorway, "lease")
@@ -107,6 +110,7 @@ class PostgresStore:
                 return await opening.migrate(connection, self.schema, self._engine.place)
 
     async def close(self) -> None:
+        await self._outbox.close()
         await self._wakeups.close()
         await self._close_lease()
         await self._engine.close()
@@ -160,6 +164,9 @@ class PostgresStore:
         except insert.Refused as refused:
             return refused.answers
         return answers
+
+    def visit(self, connection: object, *, blocking: bool) -> GuestVisit:
+        return GuestVisit(self._engine, self._gates, self._outbox, connection, blocking=blocking)
 
     async def cancel_jobs(self, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
         return await self._do("cancel_jobs", partial(waiting.cancel_jobs, job_ids=job_ids, reason=reason))

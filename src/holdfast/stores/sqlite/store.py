@@ -14,6 +14,7 @@ from uuid import UUID
 
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.cause import Cause
+from holdfast.core.errors import InvalidOptions
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueSettings
@@ -33,6 +34,7 @@ from holdfast.stores.base import (
     Reaped,
     Renewal,
     Swept,
+    Visit,
 )
 from holdfast.stores.sqlite import claim, ended, insert, inspect, queues, settle, waiting, workers
 from holdfast.stores.sqlite.reader import Reader
@@ -79,6 +81,12 @@ class SqliteStore:
     ) -> list[InsertResult]:
         return await self._writer.submit(
             "insert_jobs", partial(insert.insert_jobs, jobs=jobs, whole=whole, admit=admit)
+        )
+
+    def visit(self, connection: object, *, blocking: bool) -> Visit:
+        raise InvalidOptions(
+            "connection=: to enqueue inside your own transaction needs the PostgreSQL store; on SQLite enqueue after "
+            "your commit, with an idempotency key if you have to repeat it"
         )
 
     async def cancel_jobs(self, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
