@@ -35,6 +35,12 @@ class Bench:
             row = connection.execute(query.format(schema=self.place.schema)).fetchone()  # type: ignore[call-overload]
         return row[0]
 
+    def do(self, *statements: str) -> None:
+        """The same for what gives no value."""
+        with psycopg.connect(self.place.url, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement.format(schema=self.place.schema))  # type: ignore[call-overload]
+
     def count(self, table: str) -> int:
         """Rows that are committed."""
         return int(self.ask(f"SELECT count(*) FROM {{schema}}.{table}"))

@@ -21,6 +21,7 @@ from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker, WorkerInfo
+from holdfast.stores.transactions import GuestStore
 
 # ---------------------------------------------------------------- answers
 
@@ -219,33 +220,6 @@ class EnqueueStore(Protocol):
 
     async def endings(self, job_ids: Sequence[JobId]) -> dict[JobId, Ended | None]:
         """The endings among these jobs; None where there is no such job; live jobs are left out."""
-        ...
-
-
-class Visit(Protocol):
-    """Enqueues inside a transaction of the caller's: admit, insert and follow, in this order. Commits nothing."""
-
-    async def admit(self, jobs: Sequence[NewJob]) -> None:
-        """On connections of the store's: look whether the queues accept, and make what others would wait for."""
-        ...
-
-    async def insert_jobs(self, jobs: Sequence[NewJob]) -> list[InsertResult]:
-        """On the caller's connection, whole or not at all; if not, its transaction is as it was before.
-
-        Where that connection blocks, this never waits on an event loop, and may be run without one.
-        """
-        ...
-
-    def follow(self, on_committed: Callable[[], None]) -> None:
-        """On the store's loop: see to it that hints are told once the caller has committed, if it does so soon."""
-        ...
-
-
-class GuestStore(Protocol):
-    """What a store offers that can lie in one database with its users' own data."""
-
-    def visit(self, connection: object, *, blocking: bool) -> Visit:
-        """For one call of enqueue. InvalidOptions where this connection cannot be used, or none can."""
         ...
 
 

@@ -212,7 +212,9 @@ class Session:
         finally:
             self._slots.give_back()
             if not handed_in:
-                self._forget(run.job.token, lost=True)
+                self._forget(run.job.token, lost=not run.finished)
+            if run.finished:
+                self._report(run, Succeed(run.job.id, run.job.token, None))
 
     def _on_settled(self, settled: Settled) -> None:
         settlement, verdict = settled

@@ -35,23 +35,21 @@ class Doorway:
 
     def __init__(self, url: str, *, pooled: bool) -> None:
         self._url = url
-        self._pooled = pooled
+        self.pooled = pooled
 
     async def open(self, purpose: str) -> Connection[Any]:
         """A new connection; what goes wrong is asyncpg's error."""
         settings = {"application_name": f"holdfast {purpose}"}
-        if not self._pooled:
+        if not self.pooled:
             settings["default_transaction_isolation"] = "read committed"
         connection = await asyncpg.connect(
             self._url,
             timeout=CONNECT_S,
             command_timeout=ANSWER_S,
-            statement_cache_size=0 if self._pooled else 200,
-            server_settings=settings
-            if self._pooled
-            else settings | {"default_transaction_isolation": "read committed"},
+            statement_cache_size=0 if self.pooled else 200,
+            server_settings=settings if self.pooled else settings | {"default_transaction_isolation": "read committed"},
         )
-        if not self._pooled:
+        if not self.pooled:
             try:
                 await connection.execute(_DURABLE)
             except BaseException:

@@ -56,7 +56,8 @@ def translate(error: BaseException, place: str) -> HoldfastError:
         return _of_state(error.sqlstate or "", error, where)
     if isinstance(error, asyncpg.DataError | ValueError | OverflowError | UnicodeEncodeError):
         return StoreDataError(f"{where} cannot keep a value: {error}")
-    if isinstance(error, asyncpg.InterfaceError | OSError | TimeoutError):
+    # InternalClientError: what asyncpg says of a connection that the server has ended while nobody looked.
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError | OSError | TimeoutError):
         return StoreUnavailable(f"{where} gave no answer: {str(error) or type(error).__name__}", unknown=True)
     return StoreBroken(f"{where}: {type(error).__name__}: {error}")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TypeVar
 
@@ -37,7 +38,7 @@ from holdfast.stores.base import (
     StoreStatus,
     Swept,
 )
-from holdfast.stores.postgres import claim, ended, insert, inspect, opening, queues, settle, waiting, workers
+from holdfast.stores.postgres import claim, ended, finish, insert, inspect, opening, queues, settle, waiting, workers
 from holdfast.stores.postgres.connections import Line
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
@@ -167,6 +168,9 @@ class PostgresStore:
 
     def visit(self, connection: object, *, blocking: bool) -> GuestVisit:
         return GuestVisit(self._engine, self._gates, self._outbox, connection, blocking=blocking)
+
+    def finishing(self) -> AbstractAsyncContextManager[finish.FinishBlock]:
+        return finish.finishing(self._engine, self._wakeups.tell)
 
     async def cancel_jobs(self, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
         return await self._do("cancel_jobs", partial(waiting.cancel_jobs, job_ids=job_ids, reason=reason))
