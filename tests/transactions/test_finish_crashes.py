@@ -14,6 +14,7 @@ from tests.proxies.traps import Fate
 from tests.transactions.bench import PATIENCE_S, run
 from tests.transactions.shop import Shop
 
+from holdfast.telemetry.events import JobLost
 from holdfast.testing.contracts.arrange import a_job
 
 LEASE_S = 1.0
@@ -89,6 +90,8 @@ def test_commits_without_an_answer_leave_every_effect_exactly_once(postgres_tabl
         with PostgresProxy(postgres_tables.url) as proxy:
             shop = Shop(postgres_tables, url=proxy.url)
             shop.open_shop()
+            lost: list[JobLost] = []
+            shop.hf.telemetry.attach(lost.append, only=JobLost)
             async with shop.hf:
                 handles = await shop.hf.enqueue_many([shop.sell.request(n) for n in range(jobs)])
                 trap = proxy.arm("^COMMIT", fate, probability=0.5, seed=17)
@@ -99,6 +102,7 @@ def test_commits_without_an_answer_leave_every_effect_exactly_once(postgres_tabl
                 assert trap.sprung > jobs / 4
                 attempts = sum([len((await handle.info()).attempts) for handle in handles])
             assert (shop.sales(), shop.sold_jobs()) == (jobs, jobs)
+            assert lost == [], "every run knows what became of its commit"
             if fate is Fate.LOSE_ANSWER:
                 assert attempts == 0, "they were all found to have been committed"
             if fate is Fate.LOSE_REQUEST:

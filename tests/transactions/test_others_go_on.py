@@ -80,7 +80,10 @@ def test_a_process_that_is_killed_before_its_commit_leaves_no_job(bench: Bench) 
         assert user.stdout.readline() == b"enqueued\n"
         os.kill(user.pid, signal.SIGKILL)
     # Its backend notices that nobody is there, and so does whoever waits for it.
-    bench.ask("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE application_name = 'the user'")
+    bench.ask(
+        "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND application_name = 'the user'"
+    )
     for table in ("job", "ready", "idempotency_key", "depth_change"):
         assert bench.count(table) == 0, table
 
