@@ -416,6 +416,6 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
         POSTGRES + "outbox.py",
         "        self._tell(hints)",
         "        return",
-        ("tests/transactions/test_enqueue_inside.py", "-k", "workers_hear and asyncpg"),
+        ("tests/transactions/test_enqueue_inside.py", "-k", "workers_everywhere and asyncpg"),
     ),
 )

@@ -9,7 +9,9 @@ from tests.transactions.bench import PATIENCE_S, Bench, run
 from tests.transactions.desks import BLOCKING_KINDS, KINDS, desk
 
 from holdfast import IdempotencyConflict, JobNotFound, QueueFull, StoreUnavailable
-from holdfast.telemetry.events import JobEnqueued, JobSettled
+from holdfast.stores.base import Hint
+from holdfast.stores.postgres import PostgresStore
+from holdfast.telemetry.events import JobEnqueued
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_driver = pytest.mark.parametrize("kind", ["asyncpg", "psycopg async", "psycopg"])
@@ -187,21 +189,25 @@ def test_before_the_commit_there_is_no_job_to_ask(bench: Bench, kind: str) -> No
 
 
 @every_driver
-def test_workers_hear_of_the_job_once_it_is_committed(bench: Bench, kind: str) -> None:
+def test_workers_everywhere_hear_of_the_job_once_it_is_committed(bench: Bench, kind: str) -> None:
     async def scenario() -> None:
         enqueued: asyncio.Queue[JobEnqueued] = asyncio.Queue()
-        settled: asyncio.Queue[JobSettled] = asyncio.Queue()
+        hints: asyncio.Queue[Hint] = asyncio.Queue()
+        bench.hf.telemetry.attach(enqueued.put_nowait, only=JobEnqueued)
+        elsewhere = PostgresStore(bench.place.url, schema=bench.place.schema)
+        await elsewhere.open()
+        elsewhere.subscribe(hints.put_nowait)
+        while await hints.get() is not Hint.ANYTHING:  # by now it listens
+            pass
         async with bench.at(kind) as at:
-            bench.hf.telemetry.attach(enqueued.put_nowait, only=JobEnqueued)
-            bench.hf.telemetry.attach(settled.put_nowait, only=JobSettled)
-            async with bench.hf.worker(poll_s=60):  # nobody looks in time without a hint
-                await (await bench.work.enqueue(0)).result(PATIENCE_S)  # by now it has looked and found nothing
-                await asyncio.gather(enqueued.get(), settled.get())
-                await at.enqueue_many([bench.work.request(1), bench.work.options(delay=0.01).request(2)])
-                await at.enqueue(bench.work, 3)
-                assert enqueued.empty()
-                await at.commit()
-                assert [(await enqueued.get()).task for _ in range(3)] == ["work"] * 3
-                assert [(await settled.get()).outcome for _ in range(3)] == ["succeeded"] * 3
+            await at.enqueue_many([bench.work.request(1), bench.work.options(delay=60).request(2)])
+            await at.enqueue(bench.work, 3)
+            assert (enqueued.empty(), hints.empty()) == (True, True)
+            await at.commit()
+            heard = Hint.NOTHING
+            while heard & (Hint.READY | Hint.TIMER) != Hint.READY | Hint.TIMER:
+                heard |= await hints.get()
+            assert sorted([(await enqueued.get()).state for _ in range(3)]) == ["ready", "ready", "scheduled"]
+        await elsewhere.close()
 
     run(scenario)
