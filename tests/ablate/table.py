@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 STORE = "src/holdfast/stores/sqlite/"
+POSTGRES = "src/holdfast/stores/postgres/"
 CONTRACT = "tests/contract/test_sqlite.py"
 
 
@@ -362,5 +363,75 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
         "self._trusted_until_s = asked_s + self._lease_s",
         "self._trusted_until_s = self._clock.monotonic() + self._lease_s",
         ("tests/integration/test_leader.py",),
+    ),
+    Ablation(
+        "P6",
+        "a success inside a transaction is fenced by token and worker",
+        POSTGRES + "sql/finish.sql",
+        """    DELETE FROM holdfast.active WHERE job_id = $1 AND token = $2 AND worker = $3
+""",
+        """    DELETE FROM holdfast.active WHERE job_id = $1 AND $2::int8 > 0 AND $3::uuid IS NOT NULL
+""",
+        ("tests/transactions/test_finish_inside.py", "-k", "lost_its_job"),
+    ),
+    Ablation(
+        "P6",
+        "a commit without an answer is looked up",
+        POSTGRES + "finish.py",
+        "await self._find_out(*run, lease_lost=lease_lost)",
+        "raise",
+        ("tests/transactions/test_finish_crashes.py", "-k", "without_an_answer"),
+    ),
+    Ablation(
+        "P6",
+        "a commit under way is not interrupted",
+        "src/holdfast/worker/finishing.py",
+        "await asyncio.shield(task)",
+        "await task",
+        ("tests/transactions/test_finish_inside.py", "-k", "under_way"),
+    ),
+    Ablation(
+        "P6",
+        "an error of ours leaves the user's transaction as it was",
+        POSTGRES + "guests.py",
+        """            await guest.execute("ROLLBACK TO SAVEPOINT holdfast")
+""",
+        "",
+        ("tests/transactions/test_enqueue_inside.py", "-k", "key and asyncpg"),
+    ),
+    Ablation(
+        "P6",
+        "the wait for a key inside a user's transaction is bounded",
+        POSTGRES + "migrations/0002_insert_jobs.sql",
+        "SET lock_timeout = '2s'",
+        "",
+        ("tests/transactions/test_enqueue_inside.py", "-k", "another_open_transaction and asyncpg"),
+    ),
+    Ablation(
+        "P6",
+        "a queue is made known outside of the user's transaction",
+        POSTGRES + "visits.py",
+        "await self._gates.meet({job.queue for job in jobs})",
+        "",
+        ("tests/transactions", "-k", "all_sorts or blocks_nobody"),
+    ),
+    Ablation(
+        "rule 7",
+        "in a user's transaction nothing is written that others wait for",
+        POSTGRES + "visits.py",
+        """        [(now, *here)] = await guest.fetch(sql["visits.arrive"])
+""",
+        """        [(now, *here)] = await guest.fetch(sql["visits.arrive"])
+        await guest.fetch(sql["queues.set_gates"], ["default"], [False])
+""",
+        ("tests/transactions/test_others_go_on.py", "-k", "blocks_nobody"),
+    ),
+    Ablation(
+        "P6",
+        "workers are told of a job once its transaction has committed",
+        POSTGRES + "outbox.py",
+        "        self._tell(hints)",
+        "        return",
+        ("tests/transactions/test_enqueue_inside.py", "-k", "workers_everywhere and asyncpg"),
     ),
 )

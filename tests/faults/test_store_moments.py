@@ -29,6 +29,12 @@ WORKER_CELLS = {
     ("C4", "stop"): "test_worker_moments",
     ("R2", "kill9"): "test_worker_moments",
     ("R2", "stop"): "test_worker_moments",
+    **{
+        (f"finish.{moment}", strike): "tests/transactions, on PostgreSQL, which alone has it"
+        for moment in MOMENTS
+        for strike in ("fail", "kill9")
+    },
+    ("finish.begin", "stop"): "tests/transactions",
 }
 #: What is left out, and why.
 NOT_MEANINGFUL = {
@@ -40,6 +46,8 @@ NOT_MEANINGFUL = {
         for verb in VERBS
         for moment in MOMENTS
     },
+    ("finish.inside", "stop"): "the server ends the transaction of a process that is stopped there, as by a kill",
+    ("finish.committed", "stop"): "nothing is held there, and nothing is left to be written",
 }
 #: Verbs whose repetition is refused: the caller makes a new identity instead.
 REFUSED_TWICE = {"register_worker": StoreDataError}

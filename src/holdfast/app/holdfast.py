@@ -277,9 +277,12 @@ class Holdfast:
         """Enqueue by name; `hf.named(task).options(…).enqueue(…)` does it with options."""
         return await self.named(task).enqueue(*args, **kwargs)
 
-    async def enqueue_many(self, requests: Sequence[Request]) -> list[JobHandle[Any]]:
-        """Enqueue all of them (made by `task.request(…)`) in one transaction, or none; handles in order."""
-        return await self._open_client().enqueue_many(requests)
+    async def enqueue_many(self, requests: Sequence[Request], *, connection: object = None) -> list[JobHandle[Any]]:
+        """Enqueue all of them (made by `task.request(…)`) in one transaction, or none; handles in order.
+
+        `connection`: yours to the store's PostgreSQL database; they go into its transaction.
+        """
+        return await self._open_client().enqueue_many(requests, connection=connection)
 
     # ------------------------------------------------------------ operate
 

@@ -9,6 +9,7 @@ from pydantic_core import from_json
 
 from holdfast.client.dead import DeadLetters
 from holdfast.client.endings import Endings
+from holdfast.client.enlisting import Enlistment
 from holdfast.client.enqueuer import Enqueuer
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
@@ -43,7 +44,9 @@ class Client:
         telemetry: Telemetry,
         on_enqueued: OnEnqueued | None = None,
     ) -> None:
+        self._store = store
         self._config = config
+        self._telemetry = telemetry
         self._on_enqueued = on_enqueued
         self._enqueuer = Enqueuer(store, config, clock=clock, telemetry=telemetry)
         self.endings = Endings(store, poll_s=config.poll_s)
@@ -60,15 +63,43 @@ class Client:
         await self.endings.stop()
 
     async def enqueue(self, request: Request) -> JobHandle[Any]:
-        """One job, committed when this returns."""
+        """One job, committed when this returns; or inserted into the transaction of its connection."""
+        if request.options.connection is not None:
+            [handle] = await self._enlist(self.enlist_one(request, blocking=False), [request])
+            return handle
         job = build_job(request, self._config)
         job_id = await self._enqueuer.enqueue(job, wait_s=self._wait_s(request))
         if self._on_enqueued is not None and job_id == job.id:
             await self._on_enqueued([job])
         return self._handle(job_id, request)
 
-    async def enqueue_many(self, requests: Sequence[Request]) -> list[JobHandle[Any]]:
+    async def enqueue_many(self, requests: Sequence[Request], *, connection: object = None) -> list[JobHandle[Any]]:
         """All of them in one transaction, or none; handles in order. A bad item is named by its index."""
+        if connection is not None:
+            return await self._enlist(self.enlist_many(requests, connection, blocking=False), requests)
+        jobs = self._build(requests, None)
+        ids = await self._enqueuer.enqueue_many(jobs, wait_s=min(map(self._wait_s, requests), default=0.0))
+        if self._on_enqueued is not None:
+            await self._on_enqueued([job for job, job_id in zip(jobs, ids, strict=True) if job.id == job_id])
+        return self.handles(ids, requests)
+
+    def enlist_one(self, request: Request, *, blocking: bool) -> Enlistment:
+        """One job, to be brought into the transaction of the connection that its options name."""
+        jobs, connection = [build_job(request, self._config)], request.options.connection
+        return Enlistment(self._store, jobs, connection, blocking=blocking, numbered=False, telemetry=self._telemetry)
+
+    def enlist_many(self, requests: Sequence[Request], connection: object, *, blocking: bool) -> Enlistment:
+        """Jobs to be brought into the transaction of a connection."""
+        jobs = self._build(requests, connection)
+        return Enlistment(self._store, jobs, connection, blocking=blocking, numbered=True, telemetry=self._telemetry)
+
+    async def _enlist(self, enlistment: Enlistment, requests: Sequence[Request]) -> list[JobHandle[Any]]:
+        await enlistment.prepare()
+        ids = await enlistment.insert()
+        await enlistment.follow()
+        return self.handles(ids, requests, enlisted=True)
+
+    def _build(self, requests: Sequence[Request], connection: object) -> list[NewJob]:
         if not isinstance(requests, Sequence):
             raise InvalidArguments(f"enqueue_many needs a list of requests, not {type(requests).__name__}")
         if len(requests) > MOST_AT_ONCE:
@@ -82,22 +113,29 @@ class Client:
                 raise InvalidArguments(
                     f"item {index}: needs a request made by task.request(…), not {type(request).__name__}"
                 )
+            if request.options.connection is not None and request.options.connection is not connection:
+                raise InvalidOptions(
+                    f"item {index}: was made with options(connection=…); one transaction is for all of them, so give "
+                    "the connection to enqueue_many(…, connection=…)"
+                )
             try:
                 jobs.append(build_job(request, self._config))
             except (InvalidArguments, InvalidOptions) as error:
                 raise type(error)(f"item {index}: {error}") from error
-        wait_s = min(map(self._wait_s, requests), default=0.0)
-        ids = await self._enqueuer.enqueue_many(jobs, wait_s=wait_s)
-        if self._on_enqueued is not None:
-            await self._on_enqueued([job for job, job_id in zip(jobs, ids, strict=True) if job.id == job_id])
-        return [self._handle(job_id, request) for job_id, request in zip(ids, requests, strict=True)]
+        return jobs
 
     def _wait_s(self, request: Request) -> float:
         return 0.0 if self._on_enqueued is not None else given(request.options.wait_s, self._config.wait_s)
 
-    def _handle(self, job_id: JobId, request: Request) -> JobHandle[Any]:
+    def handles(
+        self, ids: Sequence[JobId], requests: Sequence[Request], *, enlisted: bool = False
+    ) -> list[JobHandle[Any]]:
+        """`enlisted`: they may not be there yet, and perhaps never will."""
+        return [self._handle(job_id, request, enlisted=enlisted) for job_id, request in zip(ids, requests, strict=True)]
+
+    def _handle(self, job_id: JobId, request: Request, *, enlisted: bool = False) -> JobHandle[Any]:
         decode = _plain_result if request.signature is None else request.signature.decode_result
-        return JobHandle(job_id, self, decode)
+        return JobHandle(job_id, self, decode, enlisted=enlisted)
 
 
 def _plain_result(result: bytes | None) -> Any:

@@ -63,7 +63,7 @@ class Enqueuer:
 
                 [answer] = await self._wait_for_room(answer, again, wait_s)
             if not isinstance(answer, Inserted | Existing):
-                _refuse(job, answer)
+                refuse(job, answer)
         if self._telemetry.wants(JobEnqueued) and isinstance(answer, Inserted) and answer.state:
             self._telemetry.emit(JobEnqueued(job.id, job.task, job.queue, job.priority, answer.state))
         return answer.job_id
@@ -80,7 +80,7 @@ class Enqueuer:
             if isinstance(answer, Inserted | Existing):
                 ids.append(answer.job_id)
             elif not isinstance(answer, Withheld):
-                _refuse(job, answer, index=index)
+                refuse(job, answer, index=index)
         if self._telemetry.wants(JobEnqueued):
             for job, answer in zip(jobs, answers, strict=True):
                 if isinstance(answer, Inserted) and answer.state:
@@ -159,7 +159,8 @@ def _is_data_error(error: BaseException) -> bool:
     return isinstance(error, StoreDataError)
 
 
-def _refuse(job: NewJob, answer: Conflict | Full | Withheld, *, index: int | None = None) -> NoReturn:
+def refuse(job: NewJob, answer: Conflict | Full | Withheld, *, index: int | None = None) -> NoReturn:
+    """Say why a job was not taken."""
     match answer:
         case Full():
             _raise_full(answer)

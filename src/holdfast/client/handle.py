@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from holdfast.core.errors import JobCancelled, JobFailed
+from holdfast.core.errors import JobCancelled, JobFailed, JobNotFound
 from holdfast.core.job import JobId, JobInfo
 from holdfast.core.options import Seconds, seconds
 from holdfast.core.state import State
@@ -20,23 +21,28 @@ R = TypeVar("R")
 class JobHandle(Generic[R]):
     """What `enqueue` returns. It holds nothing but the id; ask it while the app is open."""
 
-    __slots__ = ("_client", "decode", "id")
+    __slots__ = ("_client", "decode", "enlisted", "id")
 
     id: JobId
     """The job's id, a UUID that grows with time."""
 
-    def __init__(self, job_id: JobId, client: Client, decode: Callable[[bytes | None], R]) -> None:
+    def __init__(
+        self, job_id: JobId, client: Client, decode: Callable[[bytes | None], R], *, enlisted: bool = False
+    ) -> None:
         self.id = job_id
         self._client = client
         self.decode = decode
         """Reads a stored result, in the type that the task declares."""
+        self.enlisted = enlisted
+        """It was enqueued inside a transaction of yours: until that has committed, there is no such job."""
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id}>"
 
     async def info(self) -> JobInfo:
         """All that is known of the job now; JobNotFound once it has been pruned."""
-        return await self._client.jobs.get(self.id)
+        with self._missing_explained():
+            return await self._client.jobs.get(self.id)
 
     async def result(self, timeout: Seconds | None = None) -> R:
         """Wait for the job to end and return its result.
@@ -45,7 +51,8 @@ class JobHandle(Generic[R]):
         itself is not touched by any of these.
         """
         timeout_s = None if timeout is None else seconds("timeout", timeout)
-        ended = await self._client.endings.wait(self.id, timeout=timeout_s)
+        with self._missing_explained():
+            ended = await self._client.endings.wait(self.id, timeout=timeout_s)
         if ended.state is State.DEAD:
             raise JobFailed(self.id, error_type=ended.error_type or "", message=ended.error_message or "")
         if ended.state is State.CANCELLED:
@@ -54,8 +61,16 @@ class JobHandle(Generic[R]):
 
     async def cancel(self, reason: str = "") -> CancelAnswer:
         """End the job if it waits, ask it to stop if it runs."""
-        return await self._client.jobs.cancel(self.id, reason=reason)
+        with self._missing_explained():
+            return await self._client.jobs.cancel(self.id, reason=reason)
 
     def events(self) -> AsyncIterator[JobInfo]:
         """The job's changes as they happen (state, attempt, progress), until it has ended."""
         return self._client.jobs.watch(self.id)
+
+    @contextmanager
+    def _missing_explained(self) -> Iterator[None]:
+        try:
+            yield
+        except JobNotFound:
+            raise JobNotFound(self.id, enlisted=self.enlisted) from None

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
 from holdfast.client.dead import DeadLetters
+from holdfast.client.enlisting import Enlistment, run_here
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
 from holdfast.client.place import Place, refuse_on_a_loop
@@ -102,10 +103,30 @@ class Sync:
         """Enqueue by name; `hf.named(task).options(…).sync.enqueue(…)` does it with options."""
         return self._named(task).sync.enqueue(*args, **kwargs)
 
-    def enqueue_many(self, requests: Sequence[Request]) -> list[SyncJobHandle[Any]]:
-        """Enqueue all of them in one transaction, or none; handles in order."""
-        handles = self.run(lambda client: client.enqueue_many(requests))
+    def enqueue_many(self, requests: Sequence[Request], *, connection: object = None) -> list[SyncJobHandle[Any]]:
+        """Enqueue all of them in one transaction, or none; handles in order.
+
+        `connection`: yours to the store's PostgreSQL database, one that blocks; they go into its transaction.
+        """
+        if connection is None:
+            handles = self.run(lambda client: client.enqueue_many(requests))
+        else:
+            handles = self.enlist(lambda client: client.enlist_many(requests, connection, blocking=True), requests)
         return [SyncJobHandle(self, handle) for handle in handles]
+
+    def enlist(self, make: Callable[[Client], Enlistment], requests: Sequence[Request]) -> list[JobHandle[Any]]:
+        """Bring jobs into the transaction of a connection that blocks, in this thread, which is its owner's."""
+
+        async def prepare(client: Client) -> tuple[Client, Enlistment]:
+            enlistment = make(client)
+            await enlistment.prepare()
+            return client, enlistment
+
+        client, enlistment = self.run(prepare)
+        ids = run_here(enlistment.insert)
+        with contextlib.suppress(NotOpen):  # it only saves the workers a wait
+            self.run(lambda _: enlistment.follow())
+        return client.handles(ids, requests, enlisted=True)
 
     @property
     def jobs(self) -> Blocking:
@@ -238,7 +259,7 @@ class SyncJobHandle(Generic[R]):
     It may be used in any thread, after a fork too, for as long as the job is kept.
     """
 
-    __slots__ = ("_decode", "_sync", "id")
+    __slots__ = ("_decode", "_enlisted", "_sync", "id")
 
     id: JobId
     """The job's id, a UUID that grows with time."""
@@ -247,12 +268,13 @@ class SyncJobHandle(Generic[R]):
         self.id = handle.id
         self._sync = sync
         self._decode = handle.decode
+        self._enlisted = handle.enlisted
 
     def __repr__(self) -> str:
         return f"<SyncJobHandle {self.id}>"
 
     def _there(self, client: Client) -> JobHandle[R]:
-        return JobHandle(self.id, client, self._decode)
+        return JobHandle(self.id, client, self._decode, enlisted=self._enlisted)
 
     def info(self) -> JobInfo:
         """All that is known of the job now; JobNotFound once it has been pruned."""
@@ -283,6 +305,9 @@ class SyncCalls(Generic[P, R]):
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> SyncJobHandle[R]:
         """Store a job for this call; returns after the commit. Raises what `task.enqueue` raises."""
         request = self._task.request(*args, **kwargs)
+        if request.options.connection is not None:
+            [handle] = self._sync.enlist(lambda client: client.enlist_one(request, blocking=True), [request])
+            return SyncJobHandle(self._sync, handle)
         return SyncJobHandle(self._sync, self._sync.run(lambda client: client.enqueue(request)))
 
 

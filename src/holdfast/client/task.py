@@ -63,7 +63,7 @@ class Task(Generic[P, R]):
         return Request(self.name, args, kwargs, self._options, self.signature)
 
     async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
-        """Store a job for this call; returns after the commit.
+        """Store a job for this call; returns after the commit, which is yours with `options(connection=…)`.
 
         Raises InvalidArguments (nothing was stored), QueueFull, IdempotencyConflict.
         """
@@ -91,7 +91,7 @@ class Task(Generic[P, R]):
         soft_timeout: Seconds | Unset | None = UNSET,
         retry: RetryPolicy | Unset = UNSET,
         wait: Seconds | Unset = UNSET,
-        connection: object = None,
+        connection: object = UNSET,
     ) -> Task[P, R]:
         """The same task with options for its next calls; those given before stay unless given again.
 
@@ -102,7 +102,8 @@ class Task(Generic[P, R]):
         - `tags`, `metadata`: kept with the job.
         - `timeout`, `soft_timeout`, `retry`: for this call instead of the task's.
         - `wait`: how long to wait on a full queue.
-        - `connection`: needs PostgreSQL.
+        - `connection`: yours to the store's PostgreSQL database, in whose transaction the job is enqueued: it is there
+          if and only if you commit.
         """
         fields = call_options(
             delay=delay,

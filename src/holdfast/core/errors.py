@@ -90,9 +90,12 @@ class IdempotencyConflict(HoldfastError):
 class JobNotFound(HoldfastError, LookupError):
     """No job has this id; it may have been pruned."""
 
-    def __init__(self, job_id: object) -> None:
+    def __init__(self, job_id: object, *, enlisted: bool = False) -> None:
         self.job_id = job_id
-        super().__init__(f"there is no job {job_id}; ended jobs are pruned after their retention")
+        why = "ended jobs are pruned after their retention"
+        if enlisted:
+            why = f"it was enqueued inside a transaction, and exists once that has committed; {why}"
+        super().__init__(f"there is no job {job_id}; {why}")
 
 
 class JobStateError(HoldfastError):

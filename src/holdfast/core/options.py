@@ -53,6 +53,8 @@ class CallOptions:
     soft_timeout_s: float | Unset | None = UNSET
     retry: RetryPolicy | Unset = UNSET
     wait_s: float | Unset = UNSET
+    connection: object = None
+    """The caller's own, in whose transaction the job is enqueued; None: it is committed by itself."""
 
     def __post_init__(self) -> None:
         if self.delay_s is not None and self.run_at is not None:
@@ -78,15 +80,12 @@ def call_options(
     soft_timeout: Seconds | Unset | None = UNSET,
     retry: RetryPolicy | Unset = UNSET,
     wait: Seconds | Unset = UNSET,
-    connection: object = None,
+    connection: object = UNSET,
 ) -> dict[str, Any]:
     """The fields of `CallOptions` that were given, checked; what was not given is left out."""
     fields: dict[str, Any] = {}
-    if connection is not None:
-        raise InvalidOptions(
-            "connection=: to enqueue inside your own transaction needs the PostgreSQL store; on SQLite enqueue after "
-            "your commit, with an idempotency key if you have to repeat it"
-        )
+    if not isinstance(connection, Unset):
+        fields["connection"] = connection
     if not isinstance(delay, Unset):
         fields["delay_s"] = None if delay is None else seconds("delay", delay)
     if not isinstance(run_at, Unset):

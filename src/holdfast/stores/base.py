@@ -21,6 +21,7 @@ from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker, WorkerInfo
+from holdfast.stores.transactions import GuestStore
 
 # ---------------------------------------------------------------- answers
 
@@ -382,7 +383,7 @@ class InspectStore(Protocol):
     async def list_workers(self) -> list[WorkerInfo]: ...
 
 
-class Store(EnqueueStore, LeaseStore, UpkeepStore, DeadStore, QueueStore, InspectStore, Protocol):
+class Store(EnqueueStore, GuestStore, LeaseStore, UpkeepStore, DeadStore, QueueStore, InspectStore, Protocol):
     """A whole store."""
 
     async def open(self) -> None:

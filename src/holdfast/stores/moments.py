@@ -35,6 +35,11 @@ for _verb in VERBS:
     declare(f"{_verb}.inside", f"{_verb}: executed, not committed")
     declare(f"{_verb}.committed", f"{_verb}: committed, the answer is not out")
 
+# A run's own transaction, where a store has it.
+FINISH_BEGIN = declare("finish.begin", "finish: the effect is there, the success is not, nothing is committed")
+FINISH_INSIDE = declare("finish.inside", "finish: effect and success are there, nothing is committed")
+FINISH_COMMITTED = declare("finish.committed", "finish: committed, the answer is not out")
+
 
 def struck(hit: FailpointHit) -> StoreUnavailable:
     """What a caller hears when a test has struck before the commit."""

@@ -107,6 +107,16 @@ class JobOverdue:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class JobErrorIgnored:
+    """The task raised an error after its job had succeeded inside `transaction()`; the job stays so."""
+
+    name: ClassVar[str] = "job.error_ignored"
+    job_id: JobId
+    task: str
+    error: str
+
+
 # Many jobs
 
 
@@ -262,6 +272,7 @@ Event: TypeAlias = (
     | JobLost
     | JobParked
     | JobOverdue
+    | JobErrorIgnored
     | JobsPromoted
     | JobsPruned
     | JobsSwept

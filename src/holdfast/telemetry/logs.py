@@ -34,6 +34,10 @@ _LINES: dict[type[Event], tuple[int, str]] = {
     ),
     events.JobParked: (WARNING, "job %(job_id)s %(task)s: parked, %(reason)s %(key)s"),
     events.JobOverdue: (ERROR, "job %(job_id)s %(task)s: still runs %(seconds).1f s past its hard limit"),
+    events.JobErrorIgnored: (
+        WARNING,
+        "job %(job_id)s %(task)s: has succeeded, so that what its task raised afterwards changes nothing: %(error)s",
+    ),
     events.JobsPromoted: (DEBUG, "%(count)d scheduled jobs are ready"),
     events.JobsPruned: (DEBUG, "%(count)d ended jobs pruned"),
     events.JobsSwept: (WARNING, "jobs that were left behind moved on: %(counts)s"),

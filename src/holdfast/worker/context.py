@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from typing import NoReturn
+from typing import Any
 
 from holdfast.core.errors import HoldfastError, InvalidOptions, LeaseLost
 from holdfast.core.job import JobId
 from holdfast.core.outcome import storable
 from holdfast.stores.base import LeaseStore
+from holdfast.worker.finishing import Finishing
 from holdfast.worker.run import Interruption, Run
 
 _STAGE_LIMIT = 200
@@ -19,12 +21,13 @@ _STAGE_LIMIT = 200
 class CurrentJob:
     """The run that is going on; valid until the task returns."""
 
-    __slots__ = ("_loop", "_run", "_store")
+    __slots__ = ("_finishing", "_loop", "_run", "_store")
 
-    def __init__(self, run: Run, store: LeaseStore, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, run: Run, store: LeaseStore, loop: asyncio.AbstractEventLoop, *, finishing: Finishing) -> None:
         self._run = run
         self._store = store
         self._loop = loop
+        self._finishing = finishing
 
     @property
     def id(self) -> JobId:
@@ -80,6 +83,8 @@ class CurrentJob:
             total=None if total is None else float(total),
             stage=None if stage is None else storable(stage, _STAGE_LIMIT),
         )
+        if not written and self._run.finished:
+            raise LeaseLost(f"job {self.id}: it has finished, and code after its transaction() holds no lease")
         if not written:
             self._run.interrupt(Interruption.LEASE_LOST)
             raise LeaseLost(f"job {self.id}: this run's lease has passed on, nothing that it writes counts")
@@ -93,12 +98,23 @@ class CurrentJob:
             )
         asyncio.run_coroutine_threadsafe(self.progress(done, total, stage), self._loop).result()
 
-    def transaction(self) -> NoReturn:
-        """Effect and completion in one transaction; needs PostgreSQL."""
-        raise HoldfastError(
-            "current_job().transaction() needs the PostgreSQL store: on SQLite your data lives elsewhere, so effect "
-            "and completion cannot commit together; make the effect idempotent instead"
-        )
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """`async with job.transaction() as connection:` gives an asyncpg connection to the store's database.
+
+        What is written over it and the success of the job, said by `job.finish(value)` in the block, commit together at
+        its end, exactly once: if this run no longer holds the job by then, all of it is rolled back and LeaseLost is
+        raised. Without `finish`, and with an exception, it is rolled back, too. Code after the block holds no lease.
+        """
+        if asyncio._get_running_loop() is not self._loop:
+            raise HoldfastError(
+                "current_job().transaction() needs an `async def` task: it was called in a thread, where there is no "
+                "event loop for its connection"
+            )
+        return self._finishing.transaction()
+
+    def finish(self, value: Any = None) -> None:
+        """Inside `transaction()`: the job succeeds with this result when the block has committed."""
+        self._finishing.finish(value)
 
 
 _current: ContextVar[CurrentJob | None] = ContextVar("holdfast_current_job", default=None)

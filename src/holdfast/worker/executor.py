@@ -25,15 +25,18 @@ from holdfast.core.outcome import (
     Succeeded,
     TimedOut,
     Unknown,
+    describe,
 )
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.settlement import Settlement, decide
 from holdfast.core.task import Registry, TaskDefinition
 from holdfast.runtime.failpoints import afailpoint, declare, is_armed
 from holdfast.runtime.threads import ThreadPool
-from holdfast.stores.base import LeaseStore
+from holdfast.stores.base import Store
+from holdfast.telemetry.events import JobErrorIgnored
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.context import CurrentJob, enter_job
+from holdfast.worker.finishing import Finishing
 from holdfast.worker.hard_limit import HardLimit
 from holdfast.worker.middleware import Middleware, surrounded
 from holdfast.worker.providers import Providers
@@ -62,7 +65,7 @@ class Executor:
     def __init__(
         self,
         registry: Registry,
-        store: LeaseStore,
+        store: Store,
         config: Config,
         *,
         threads: ThreadPool,
@@ -82,7 +85,7 @@ class Executor:
         self._plans: dict[str, Plan] = {}
 
     async def execute(self, run: Run) -> Settlement | None:
-        """One run, from claim to what is to be written; None when the lease is lost and nothing may be."""
+        """One run, from claim to what is to be written; None when it is written already, or may not be."""
         job = run.job
         policy = _UNKNOWN_POLICY
         if is_armed(C4):  # asked first: a coroutine of its own for every run would cost
@@ -100,7 +103,10 @@ class Executor:
                 outcome = await self._call(run, plan, *call)
         if is_armed(R2):
             await afailpoint(R2)
-        if run.interruption is Interruption.LEASE_LOST:
+        if run.finished and isinstance(outcome, Failed):
+            raised = describe(outcome.exception)
+            self._telemetry.emit(JobErrorIgnored(job.id, job.task or "", f"{raised.type}: {raised.message}"))
+        if run.finished or run.interruption is Interruption.LEASE_LOST:
             return None
         settle = partial(decide, job_id=job.id, token=job.token, attempt=job.attempt, policy=policy, rng=self._rng)
         try:
@@ -127,7 +133,8 @@ class Executor:
     async def _call(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         """Call the task under its limits and classify what came of it."""
         loop = asyncio.get_running_loop()
-        current = CurrentJob(run, self._store, loop)
+        encode = partial(plan.signature.encode_result, limit=self._config.result_limit)
+        current = CurrentJob(run, self._store, loop, finishing=Finishing(run, self._store, encode))
         enter_job(current)
         if run.interruption is not None:
             return self._interrupted(run, plan, None)

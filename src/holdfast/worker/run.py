@@ -34,7 +34,17 @@ class Run:
     back is started.
     """
 
-    __slots__ = ("cancel_reason", "in_thread", "interruption", "job", "started_s", "task", "user_code", "worker")
+    __slots__ = (
+        "cancel_reason",
+        "finished",
+        "in_thread",
+        "interruption",
+        "job",
+        "started_s",
+        "task",
+        "user_code",
+        "worker",
+    )
 
     def __init__(self, job: ClaimedJob, worker: WorkerId) -> None:
         self.job = job
@@ -46,6 +56,8 @@ class Run:
         self.user_code: asyncio.Task[Any] | None = None
         """The task to cancel, while it waits for user code to end."""
         self.in_thread = False
+        self.finished = False
+        """Its success is on record, committed in a transaction of its own: whatever comes after does not count."""
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:

@@ -16,7 +16,7 @@ from holdfast.config import Config
 from holdfast.core.cause import Cause
 from holdfast.core.errors import NotOpen, StoreError
 from holdfast.core.job import ClaimedJob
-from holdfast.core.settlement import HandBack, Verdict
+from holdfast.core.settlement import HandBack, Settlement, Succeed, Verdict
 from holdfast.core.task import Registry
 from holdfast.core.worker import NewWorker
 from holdfast.runtime.clock import Clock
@@ -194,13 +194,18 @@ class Session:
         finally:
             self._slots.give_back()
             if not handed_in:
-                self._forget(run.job.token, lost=True)
+                self._forget(run.job.token, lost=not run.finished)
+            if run.finished:
+                self._report(run, Succeed(run.job.id, run.job.token, None))
 
     def _on_settled(self, settled: Settled) -> None:
         settlement, verdict = settled
         run = self._forget(settlement.token, lost=verdict is Verdict.LOST)
         if run is not None and verdict is not Verdict.LOST:
-            report_settled(self._telemetry, run, settlement, took_s=self._clock.monotonic() - run.started_s)
+            self._report(run, settlement)
+
+    def _report(self, run: Run, settlement: Settlement) -> None:
+        report_settled(self._telemetry, run, settlement, took_s=self._clock.monotonic() - run.started_s)
 
     def _forget(self, token: int, *, lost: bool) -> Run | None:
         run = self._runs.pop(token, None)

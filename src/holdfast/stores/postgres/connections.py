@@ -41,22 +41,22 @@ class Doorway:
 
     def __init__(self, url: str, *, pooled: bool) -> None:
         self._url = url
-        self._pooled = pooled
+        self.pooled = pooled
 
     async def open(self, purpose: str) -> Connection[Any]:
         """A new connection; what goes wrong is asyncpg's error."""
         settings = {"application_name": f"holdfast {purpose}"}
-        if not self._pooled:
+        if not self.pooled:
             settings["default_transaction_isolation"] = "read committed"
         connection = await asyncpg.connect(
             self._url,
             timeout=CONNECT_S,
             command_timeout=ANSWER_S,
-            statement_cache_size=0 if self._pooled else 200,
+            statement_cache_size=0 if self.pooled else 200,
             server_settings=settings,
         )
         try:
-            await (_learn_types(connection) if self._pooled else connection.execute(_DURABLE))
+            await (_learn_types(connection) if self.pooled else connection.execute(_DURABLE))
         except BaseException:
             connection.terminate()
             raise

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TRIES = 5
-_REPORTS, _VERBS = 2, 2
+_REPORTS, _VERBS, _TRANSACTIONS = 2, 2, 10
 
 
 class Engine:
@@ -51,10 +51,13 @@ class Engine:
         self.settlements = Line(self.doorway, "settle")
         self.verbs = Lines(self.doorway, "verbs", count=_VERBS)
         self.reports = Lines(self.doorway, "reports", count=_REPORTS)
+        self.transactions = Lines(self.doorway, "transaction", count=_TRANSACTIONS)
+        """For the effects of runs that finish inside a transaction."""
 
     async def close(self) -> None:
         self._open = False
-        for line in (self.inserts, self.keyed, self.claims, self.settlements, self.verbs, self.reports):
+        ours = (self.inserts, self.keyed, self.claims, self.settlements, self.verbs, self.reports, self.transactions)
+        for line in ours:
             await line.close()
 
     async def transact(

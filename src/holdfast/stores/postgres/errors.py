@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import asyncpg
 
-from holdfast.core.errors import HoldfastError, LeaseLost, StoreBroken, StoreDataError, StoreUnavailable
+from holdfast.core.errors import (
+    HoldfastError,
+    InvalidOptions,
+    LeaseLost,
+    StoreBroken,
+    StoreDataError,
+    StoreUnavailable,
+)
 
 #: Raised by our own functions: the worker has no valid lease.
 LEASE_LOST = "HF001"
@@ -34,8 +41,21 @@ _REMEDY = {
     "42703": "run `holdfast migrate`",
 }
 #: What the driver, or the network under it, raises; anything else is a bug and stays what it is.
-DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError, OverflowError)
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+    ValueError,
+    OverflowError,
+)
 
+_GUESTS_FAULT = {
+    "25P02": "its transaction has failed before; roll it back first",
+    "25006": "its transaction is read-only, and a job is a row",
+}
+_NO_STORE_THERE = frozenset({"3F000", "42P01", "42883", "42703"})
 # The server may have committed before it, or the way to it, broke.
 _PERHAPS_COMMITTED = ("08", "57P", "XX")
 
@@ -44,20 +64,52 @@ def translate(error: BaseException, place: str) -> HoldfastError:
     """Our error for one of the driver's; the original stays its cause."""
     where = f"PostgreSQL store {place}"
     if isinstance(error, asyncpg.PostgresError):
-        state = error.sqlstate or ""
-        kind = state[:2]
-        if state == LEASE_LOST:
-            return LeaseLost(f"{error}: it was declared dead or has run out")
-        if kind in _DATA:
-            return StoreDataError(f"{where} refuses a row: {error}")
-        if kind in _TRANSIENT:
-            unknown = state.startswith(_PERHAPS_COMMITTED)
-            return StoreUnavailable(f"{where}: {_TRANSIENT[kind]} ({error})", unknown=unknown)
-        remedy = _REMEDY.get(state) or _REMEDY.get(kind)
-        return StoreBroken(f"{where}: {error}" + (f"; {remedy}" if remedy else ""))
+        return _of_state(error.sqlstate or "", error, where)
     if isinstance(error, ValueError | OverflowError):
         return StoreDataError(f"{where} cannot keep a value: {error}")
+    # InternalClientError: what asyncpg says of a connection that the server has ended while nobody looked.
     return StoreUnavailable(f"{where} gave no answer: {str(error) or type(error).__name__}", unknown=True)
+
+
+def _of_state(state: str, error: BaseException, where: str) -> HoldfastError:
+    kind = state[:2]
+    if state == LEASE_LOST:
+        return LeaseLost(f"{error}: it was declared dead or has run out")
+    if kind in _DATA:
+        return StoreDataError(f"{where} refuses a row: {error}")
+    if kind in _TRANSIENT:
+        unknown = state.startswith(_PERHAPS_COMMITTED)
+        return StoreUnavailable(f"{where}: {_TRANSIENT[kind]} ({error})", unknown=unknown)
+    remedy = _REMEDY.get(state) or _REMEDY.get(kind)
+    return StoreBroken(f"{where}: {error}" + (f"; {remedy}" if remedy else ""))
+
+
+def translate_guest(error: Exception, place: str) -> Exception:
+    """Our error for one that came over a user's connection, of whichever driver; nothing was enqueued.
+
+    That the user's whole transaction has to be repeated comes as the driver says it: whoever repeats knows it so.
+    """
+    state: str | None = getattr(error, "sqlstate", None)
+    if state is None:
+        return StoreUnavailable(f"the connection given to connection= gave no answer: {_words(error)}")
+    if state in ROLLED_BACK:
+        return error
+    if state == LOCK_TIMEOUT:
+        return StoreUnavailable(
+            "an idempotency key is held by another transaction that is still open; nothing was enqueued, and your "
+            "transaction can go on: try again, or let the other one end first"
+        )
+    if state in _GUESTS_FAULT:
+        return InvalidOptions(f"connection=: {_GUESTS_FAULT[state]} ({_words(error)})")
+    if state in _NO_STORE_THERE:
+        return InvalidOptions(
+            f"connection=: leads to a database that has no such tables; it needs to be that of {place}"
+        )
+    return _of_state(state, error, f"PostgreSQL store {place}, over the connection that was given")
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__
 
 
 def is_rolled_back(error: BaseException) -> bool:

@@ -51,8 +51,13 @@ class Refused(Exception):
 
 
 async def insert_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapping[str, Full]) -> list[InsertResult]:
-    """One answer per job, in order. `whole`: when one cannot be taken, none is, by way of `Refused`."""
+    """In a transaction of ours, which waits for nobody for long."""
     await tx.value("insert_jobs.set_lock_timeout")
+    return await add_jobs(tx, jobs, whole=whole, shut=shut)
+
+
+async def add_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapping[str, Full]) -> list[InsertResult]:
+    """One answer per job, in order. `whole`: when one cannot be taken, none is, by way of `Refused`."""
     existing = {row[0] for row in await tx.fetch("insert_jobs.existing", [job.id for job in jobs])}
     refused = await _settle_keys(tx, jobs, shut, existing)
     if whole and any(isinstance(answer, Conflict | Full) for answer in refused.values()):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TypeVar
 
@@ -42,6 +43,7 @@ from holdfast.stores.base import (
 from holdfast.stores.postgres import (
     claim,
     ended,
+    finish,
     insert,
     inspect,
     listing,
@@ -56,8 +58,10 @@ from holdfast.stores.postgres.connections import Line
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
 from holdfast.stores.postgres.gates import Gates
+from holdfast.stores.postgres.outbox import Outbox
 from holdfast.stores.postgres.statements import DEFAULT_SCHEMA
 from holdfast.stores.postgres.transaction import Tx
+from holdfast.stores.postgres.visits import GuestVisit
 from holdfast.stores.postgres.wakeups import Wakeups
 
 T = TypeVar("T")
@@ -93,6 +97,7 @@ class PostgresStore:
             notify=not pooled,
             on_returned=self._floors.fall,
         )
+        self._outbox = Outbox(self._engine.query, self._wakeups.tell)
         # A lease must be kept while the caller's loop is blocked, so it has a connection on a loop of its own.
         self._beats = LoopThread("holdfast-postgres-lease")
         self._lease = Line(self._engine.doorway, "lease")
@@ -127,6 +132,7 @@ class PostgresStore:
                 return await migrating.plan(connection, self.schema)
 
     async def close(self) -> None:
+        await self._outbox.close()
         await self._wakeups.close()
         await self._close_lease()
         await self._engine.close()
@@ -180,6 +186,12 @@ class PostgresStore:
         except insert.Refused as refused:
             return refused.answers
         return answers
+
+    def visit(self, connection: object, *, blocking: bool) -> GuestVisit:
+        return GuestVisit(self._engine, self._gates, self._outbox, connection, blocking=blocking)
+
+    def finishing(self) -> AbstractAsyncContextManager[finish.FinishBlock]:
+        return finish.finishing(self._engine, self._wakeups.tell)
 
     async def cancel_jobs(self, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
         return await self._do("cancel_jobs", partial(waiting.cancel_jobs, job_ids=job_ids, reason=reason))

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.core.job import JobId
 from holdfast.stores.base import Hint
 
 if TYPE_CHECKING:
-    from asyncpg import Connection, Record
+    from asyncpg import Record
+
+
+class Fetches(Protocol):
+    """All that a verb needs of a connection; one of a user's is made to look like it."""
+
+    async def fetch(self, statement: str, /, *args: object) -> list[Any]: ...
+
+    async def fetchval(self, statement: str, /, *args: object) -> Any: ...
 
 
 class Place(NamedTuple):
@@ -33,7 +41,7 @@ class Tx:
 
     __slots__ = ("_depth", "_sql", "connection", "drained", "hints", "now", "returned")
 
-    def __init__(self, connection: Connection[Any], sql: Mapping[str, str], now: datetime) -> None:
+    def __init__(self, connection: Fetches, sql: Mapping[str, str], now: datetime) -> None:
         self.connection = connection
         self.now = now
         self.hints = Hint.NOTHING

@@ -26,7 +26,10 @@ async def promote_jobs(tx: Tx, *, limit: int) -> Promotion:
 async def expire_jobs(tx: Tx, *, limit: int) -> int:
     """Cancel what was not started by its deadline; a run that has started may end."""
     overdue = [row[0] for row in await tx.fetch("waiting.overdue", tx.now, limit)]
-    return len(await _end_waiting(tx, overdue, reason="expired"))
+    expired = await _end_waiting(tx, overdue, reason="expired")
+    if left := set(overdue) - set(expired):  # one that ended in a user's transaction, and was not tidied up after
+        await tx.fetch("waiting.drop_stale_expiry", list(left))
+    return len(expired)
 
 
 async def purge_queue(tx: Tx, queue: str, *, reason: str, limit: int) -> int:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.cause import Cause
+from holdfast.core.errors import HoldfastError, InvalidOptions
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueSettings
@@ -39,6 +41,7 @@ from holdfast.stores.base import (
 from holdfast.stores.sqlite import claim, ended, insert, inspect, leader, queues, settle, waiting, workers
 from holdfast.stores.sqlite.reader import Reader
 from holdfast.stores.sqlite.writer import Writer
+from holdfast.stores.transactions import Finish, Visit
 
 DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
 
@@ -81,6 +84,18 @@ class SqliteStore:
     ) -> list[InsertResult]:
         return await self._writer.submit(
             "insert_jobs", partial(insert.insert_jobs, jobs=jobs, whole=whole, admit=admit)
+        )
+
+    def visit(self, connection: object, *, blocking: bool) -> Visit:
+        raise InvalidOptions(
+            "connection=: to enqueue inside your own transaction needs the PostgreSQL store; on SQLite enqueue after "
+            "your commit, with an idempotency key if you have to repeat it"
+        )
+
+    def finishing(self) -> AbstractAsyncContextManager[Finish]:
+        raise HoldfastError(
+            "current_job().transaction() needs the PostgreSQL store: on SQLite your data lives elsewhere, so effect "
+            "and completion cannot commit together; make the effect idempotent instead"
         )
 
     async def cancel_jobs(self, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:

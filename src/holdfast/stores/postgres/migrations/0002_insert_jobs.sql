@@ -36,3 +36,25 @@ BEGIN
     UNION ALL
     SELECT job_id FROM placed WHERE (SELECT count(*) FROM placed) < cardinality(_ids);
 END $$;
+
+-- take_keys: idempotency keys for new jobs, in the order given, which is the same for everybody; answers with those
+-- taken. Waits, but not for long, for whoever is inserting the same key just now: that may be a user's transaction
+-- that stays open. The bound belongs to this function, so that it holds inside a user's transaction and changes none of
+-- its settings.
+CREATE FUNCTION holdfast.take_keys(
+    _tenants text[], _keys text[], _fingerprints bytea[], _job_ids uuid[], _windows_s float8[], _now timestamptz
+) RETURNS TABLE (tenant text, key text) LANGUAGE plpgsql
+SET lock_timeout = '2s'
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    INSERT INTO holdfast.idempotency_key AS k (tenant, key, fingerprint, job_id, expires_at)
+    SELECT t.tenant, t.key, t.fingerprint, t.job_id, _now + t.window_s * interval '1 second'
+    FROM unnest(_tenants, _keys, _fingerprints, _job_ids, _windows_s)
+        AS t (tenant, key, fingerprint, job_id, window_s)
+    ON CONFLICT (tenant, key) DO UPDATE
+        SET fingerprint = excluded.fingerprint, job_id = excluded.job_id, expires_at = excluded.expires_at
+        WHERE k.expires_at <= _now
+    RETURNING k.tenant, k.key;
+END $$;
