@@ -222,8 +222,8 @@ OPERATING: dict[str, Case] = {
         lambda hf, _: hf.dead.count(kind="x"),
         InvalidOptions,
         (
-            "unknown filter 'kind'; there are created_after, created_before, error_type, fingerprint, queue, reason, tag, "
-            "task, tenant, text"
+            "unknown filter 'kind'; there are created_after, created_before, error_type, fingerprint, queue, reason, "
+            "tag, task, tenant, text"
         ),
     ),
     "a reason that is no text": (
