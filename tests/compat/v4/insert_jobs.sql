@@ -1,10 +1,11 @@
 -- insert_jobs: an id is inserted once; its place (ready, timer or blocked) comes in the same transaction.
 
 -- name: ordinary
-SELECT * FROM holdfast.insert_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+SELECT * FROM holdfast.insert_jobs($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::bytea[], $6::text[],
+                                   $7::bytea[], $8::int4[], $9::text[], $10::bytea[], $11::bytea[])
 
 -- name: set_lock_timeout
--- For as long as the transaction lasts: a key may be held by a transaction that stays open.
+-- For as long as the transaction lasts; only in one of ours.
 SELECT set_config('lock_timeout', '2s', true)
 
 -- name: existing
@@ -17,15 +18,7 @@ FROM unnest($1::text[], $2::text[]) AS asked (tenant, key) JOIN holdfast.idempot
 WHERE k.expires_at > $3
 
 -- name: take_keys
--- In the order given, which is the same for everybody. Waits for whoever is inserting the same key just now.
-INSERT INTO holdfast.idempotency_key AS k (tenant, key, fingerprint, job_id, expires_at)
-SELECT tenant, key, fingerprint, job_id, $6::timestamptz + window_s * interval '1 second'
-FROM unnest($1::text[], $2::text[], $3::bytea[], $4::uuid[], $5::float8[])
-    AS t (tenant, key, fingerprint, job_id, window_s)
-ON CONFLICT (tenant, key) DO UPDATE
-    SET fingerprint = excluded.fingerprint, job_id = excluded.job_id, expires_at = excluded.expires_at
-    WHERE k.expires_at <= $6
-RETURNING tenant, key
+SELECT * FROM holdfast.take_keys($1::text[], $2::text[], $3::bytea[], $4::uuid[], $5::float8[], $6::timestamptz)
 
 -- name: bodies
 INSERT INTO holdfast.job (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers,

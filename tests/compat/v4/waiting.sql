@@ -19,6 +19,10 @@ SELECT job_id FROM holdfast.expiry e
 WHERE expires_at <= $1 AND NOT EXISTS (SELECT 1 FROM holdfast.active a WHERE a.job_id = e.job_id)
 ORDER BY expires_at LIMIT $2
 
+-- name: drop_stale_expiry
+DELETE FROM holdfast.expiry e WHERE job_id = ANY ($1)
+    AND EXISTS (SELECT 1 FROM holdfast.done d WHERE d.job_id = e.job_id)
+
 -- name: leave
 -- Out of whatever they wait in; those that were found, with the queue where it was `ready`.
 WITH r AS (DELETE FROM holdfast.ready WHERE ctid = ANY (ARRAY(
