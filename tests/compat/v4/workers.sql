@@ -20,8 +20,9 @@ SELECT job_id, token, cancel_reason FROM holdfast.active WHERE worker = $1 AND c
 
 -- name: expired
 -- Reap deletes the worker first, checking the expiry again; only then, in another statement, do its leases move.
-DELETE FROM holdfast.worker WHERE id IN (
-    SELECT id FROM holdfast.worker WHERE lease_until <= $1 ORDER BY lease_until LIMIT $2 FOR UPDATE SKIP LOCKED)
+-- As an array the limited choice is made once; as a subquery of IN a plan may make it again for every row.
+DELETE FROM holdfast.worker WHERE id = ANY (ARRAY(
+    SELECT id FROM holdfast.worker WHERE lease_until <= $1 ORDER BY lease_until LIMIT $2 FOR UPDATE SKIP LOCKED))
     AND lease_until <= $1
 RETURNING id
 
