@@ -15,7 +15,7 @@ from holdfast.testing.contracts import CHECKS
 BASES = ("", "src/holdfast", "src/holdfast/stores/sqlite", "src/holdfast/stores/sqlite/sql", "docs", "tests")
 PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*(?:\.(?:py|sql|md|txt)|/)")
 #: Paths that stand for a user's own files, not for ours.
-USERS = {"holdfast.toml", "pyproject.toml", "shop.py", "shop/jobs.py", "test_shop.py"}
+USERS = {"app.py", "holdfast.toml", "pyproject.toml", "shop.py", "shop/jobs.py", "test_shop.py"}
 
 
 def _anchor(heading: str) -> str:
