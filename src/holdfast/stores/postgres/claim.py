@@ -6,7 +6,7 @@ or a limit, are passed over by it and claimed by themselves, in a transaction th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.core.errors import LeaseLost
@@ -63,8 +63,13 @@ class Taken(NamedTuple):
         return self._replace(jobs=sorted([*self.jobs, *claimed], key=lambda job: at[job.id]))
 
 
-def take_apart(rows: Sequence[Record], lanes: Mapping[Lane, int], floors: Floors) -> Taken:
-    """Sort out the rows; each lane's floor rises to behind the last of its jobs."""
+def take_apart(
+    rows: Sequence[Record], lanes: Mapping[Lane, int], floors: Floors, seen: Collection[JobId] = ()
+) -> Taken:
+    """Sort out the rows; each lane's floor rises to behind the last of its jobs.
+
+    `seen`: attached jobs that the first look has passed over; a second one comes by them again.
+    """
     taken = Taken([], [], [], {lane: 0 for lane, quota in lanes.items() if quota > 0}, False, [], [])
     lonely = False
     for row in sorted(rows, key=_order):
@@ -77,6 +82,8 @@ def take_apart(rows: Sequence[Record], lanes: Mapping[Lane, int], floors: Floors
             )  # fmt: skip
             (taken.headless if task is None else taken.jobs).append(job)
         elif kind == "attached":
+            if job_id in seen:
+                continue
             taken.attached.append(job_id)
         elif kind == "lonely":
             lonely = True

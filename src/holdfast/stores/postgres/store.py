@@ -199,7 +199,7 @@ class PostgresStore:
         short = {lane: left for lane, left in short.items() if left > 0}
         if short:  # from above the ground: only a look from there says that a lane is empty
             self._floors.drop(short)
-            taken = taken.followed_by(await self._take(worker, short))
+            taken = taken.followed_by(await self._take(worker, short, seen=taken.attached))
         if taken.attached:
             claiming = partial(claim.claim_attached, worker=worker, job_ids=taken.attached)
             jobs, _ = await self._engine.transact("claim_jobs", self._engine.claims, claiming)
@@ -212,10 +212,10 @@ class PostgresStore:
         await self._reopening(None, taken.closed)
         return Claim(taken.jobs, taken.scanned, taken.lonely)
 
-    async def _take(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> claim.Taken:
+    async def _take(self, worker: WorkerId, lanes: Mapping[Lane, int], *, seen: Collection[JobId] = ()) -> claim.Taken:
         columns = claim.columns(lanes, self._floors)
         rows = await self._engine.call("claim_jobs", self._engine.claims, "claim_jobs.ordinary", worker, *columns)
-        return claim.take_apart(rows, lanes, self._floors)
+        return claim.take_apart(rows, lanes, self._floors, seen)
 
     async def _claim_alone(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
         claiming = partial(claim.claim_alone, worker=worker, lanes=lanes)
