@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.campaign.where import Where
 from tests.history import RunRecorder
 
 from holdfast import Holdfast, PermanentError, RetryLater, RetryPolicy, current_job
@@ -25,8 +26,8 @@ class Campaign(NamedTuple):
     directory: Path
 
     @property
-    def database(self) -> Path:
-        return self.directory / "holdfast.db"
+    def where(self) -> Where:
+        return Where.of(self.directory)
 
     @property
     def client(self) -> Path:
@@ -53,7 +54,8 @@ class App(NamedTuple):
 def make_app(place: Campaign, *, lease_s: float, recorder: RunRecorder | None = None) -> App:
     """`recorder`: only workers have one, nobody else runs tasks."""
     hf = Holdfast(
-        f"sqlite:///{place.database}",
+        place.where.address,
+        **place.where.settings,
         lease_s=lease_s,
         concurrency=20,
         threads=8,

@@ -14,7 +14,7 @@ from tests.campaign.app import Campaign, make_app
 from tests.campaign.crew import PRODUCER, WORKER, Crew
 from tests.campaign.nemesis import Nemesis
 from tests.campaign.record import Glance
-from tests.history import ClientRecorder, Report, check, install_audit, load_client, load_runs, read_sqlite
+from tests.history import ClientRecorder, Report, check, load_client, load_runs
 
 LOOK_EVERY_S = 0.02
 SAY_EVERY_S = 1.0
@@ -82,8 +82,8 @@ async def run_campaign(plan: Plan, directory: Path, *, say: Callable[[str], None
     client = ClientRecorder(place.client)
     crew = Crew(place, rng, lease_s=plan.lease_s, rate=1.5 * plan.jobs / plan.seconds / plan.producers)
     async with operator:
-        install_audit(place.database)
-        glance = Glance(place.database)
+        place.where.install_audit()
+        glance = place.where.glance()
         nemesis = Nemesis(crew, glance, operator, client, rng, lease_s=plan.lease_s)
         try:
             await _fight(plan, crew, nemesis, glance, say)
@@ -145,11 +145,11 @@ async def _watch(
 
 
 def _judge(plan: Plan, place: Campaign, crew: Crew, nemesis: Nemesis, seconds: float) -> Outcome:
-    record = read_sqlite(place.database)
+    record = place.where.record()
     report = check(load_client(place.client), load_runs(place.runs), record)
     causes = Counter(row.cause for job in record.jobs.values() for row in job.attempts)
     incidents = list(crew.incidents)
-    integrity = Glance(place.database).integrity()
+    integrity = place.where.glance().integrity()
     if integrity != "ok":
         incidents.append(f"integrity_check: {integrity}")
     for log in sorted(place.logs.iterdir()):

@@ -15,9 +15,20 @@ import asyncpg
 if TYPE_CHECKING:
     from asyncpg import Connection
 
-#: How long a server may take to let us in, and to answer before we believe that the connection is dead.
+#: How long a server may take to let us in, and to answer before we believe that the connection is dead: at all, and
+#: where jobs wait for it.
 CONNECT_S = 10.0
 ANSWER_S = 60.0
+PROMPT_S = 15.0
+
+#: What holds locks and says nothing is ended by the server: a machine that lost its power, a process that was stopped.
+_SETTINGS = {
+    "default_transaction_isolation": "read committed",
+    "idle_in_transaction_session_timeout": "30s",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
 
 # Accepted means on disk (P1), whatever is usual in this database; what is stricter stays.
 _DURABLE = (
@@ -37,19 +48,14 @@ class Doorway:
         self._url = url
         self._pooled = pooled
 
-    async def open(self, purpose: str) -> Connection[Any]:
+    async def open(self, purpose: str, *, answer_s: float = ANSWER_S) -> Connection[Any]:
         """A new connection; what goes wrong is asyncpg's error."""
-        settings = {"application_name": f"holdfast {purpose}"}
-        if not self._pooled:
-            settings["default_transaction_isolation"] = "read committed"
         connection = await asyncpg.connect(
             self._url,
             timeout=CONNECT_S,
-            command_timeout=ANSWER_S,
+            command_timeout=answer_s,
             statement_cache_size=0 if self._pooled else 200,
-            server_settings=settings
-            if self._pooled
-            else settings | {"default_transaction_isolation": "read committed"},
+            server_settings={"application_name": f"holdfast {purpose}"} | ({} if self._pooled else _SETTINGS),
         )
         if not self._pooled:
             try:
@@ -60,12 +66,17 @@ class Doorway:
         return connection
 
 
+class NotConnected(Exception):
+    """No connection came about, for the reason that is its cause: whatever was to be asked was not asked."""
+
+
 class Line:
     """One connection, used by one caller at a time; belongs to the event loop that uses it first."""
 
-    def __init__(self, doorway: Doorway, purpose: str) -> None:
+    def __init__(self, doorway: Doorway, purpose: str, *, answer_s: float = ANSWER_S) -> None:
         self._doorway = doorway
         self._purpose = purpose
+        self._answer_s = answer_s
         self._lock = asyncio.Lock()
         self._connection: Connection[Any] | None = None
 
@@ -75,16 +86,25 @@ class Line:
         async with self._lock:
             connection = self._connection
             if connection is None or connection.is_closed():
-                connection = self._connection = await self._doorway.open(self._purpose)
+                connection = self._connection = await self._open()
             try:
                 yield connection
-            except asyncpg.PostgresError:
+            except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
+                self._drop()
+                raise
+            except Exception:
                 if connection.is_closed() or connection.is_in_transaction():
                     self._drop()
                 raise
-            except BaseException:  # also a caller that is cancelled: what the server does with the statement is open
+            except BaseException:  # a caller that is cancelled: what the server does with the statement is open
                 self._drop()
                 raise
+
+    async def _open(self) -> Connection[Any]:
+        try:
+            return await self._doorway.open(self._purpose, answer_s=self._answer_s)
+        except Exception as error:
+            raise NotConnected from error
 
     async def close(self) -> None:
         """Say goodbye; a server that does not listen is left."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncpg
 
 from holdfast.core.errors import HoldfastError, LeaseLost, StoreBroken, StoreDataError, StoreUnavailable
+from holdfast.stores.postgres.connections import NotConnected
 
 #: Raised by our own functions: the worker has no valid lease.
 LEASE_LOST = "HF001"
@@ -40,6 +41,11 @@ _PERHAPS_COMMITTED = ("08", "57P", "XX")
 def translate(error: BaseException, place: str) -> HoldfastError:
     """Our error for one of asyncpg's, or of the network's; the original stays its cause."""
     where = f"PostgreSQL store {place}"
+    if isinstance(error, NotConnected) and error.__cause__ is not None:
+        ours = translate(error.__cause__, place)
+        if not isinstance(ours, StoreUnavailable):
+            return ours
+        return StoreUnavailable(f"{where} cannot be reached: {_words(error.__cause__)}")
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
         kind = state[:2]
@@ -54,9 +60,13 @@ def translate(error: BaseException, place: str) -> HoldfastError:
         return StoreBroken(f"{where}: {error}" + (f"; {remedy}" if remedy else ""))
     if isinstance(error, asyncpg.DataError | ValueError | OverflowError | UnicodeEncodeError):
         return StoreDataError(f"{where} cannot keep a value: {error}")
-    if isinstance(error, asyncpg.InterfaceError | OSError | TimeoutError):
-        return StoreUnavailable(f"{where} gave no answer: {str(error) or type(error).__name__}", unknown=True)
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError | OSError):
+        return StoreUnavailable(f"{where} gave no answer: {_words(error)}", unknown=True)
     return StoreBroken(f"{where}: {type(error).__name__}: {error}")
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or ("no answer in time" if isinstance(error, TimeoutError) else type(error).__name__)
 
 
 def is_rolled_back(error: BaseException) -> bool:

@@ -6,6 +6,7 @@ The verbs themselves live in the modules named after what they do; this one only
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
@@ -49,7 +50,9 @@ from holdfast.stores.postgres.wakeups import Wakeups
 T = TypeVar("T")
 
 DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
-_BEAT_S = 5.0
+#: The share of a lease that one try to renew it may take, and how long it may take at least.
+_RENEWAL = 0.25
+_RENEWAL_S = 1.0
 
 
 class PostgresStore:
@@ -130,8 +133,10 @@ class PostgresStore:
         return await self._reopening(*await engine.transact(verb, engine.verbs, operation))
 
     async def _reopening(self, result: T, drained: Collection[str]) -> T:
-        if drained and await self._gates.reopen(drained):
-            self._wakeups.tell(Hint.OPENED)
+        """After the commit: whatever goes wrong here takes nothing back, and the next look at the gate opens it."""
+        with contextlib.suppress(StoreUnavailable):
+            if drained and await self._gates.reopen(drained):
+                self._wakeups.tell(Hint.OPENED)
         return result
 
     # ------------------------------------------------------------ enqueue
@@ -178,18 +183,30 @@ class PostgresStore:
         self._engine.check_open()
         self._beats.start()
         renewing = self._engine.call("renew_worker", self._lease, "workers.renew", worker, lease_s, held_for_s)
-        rows = await asyncio.wrap_future(self._beats.submit(renewing))
+        limit_s = max(_RENEWAL_S, lease_s * _RENEWAL)
+        rows = await asyncio.wrap_future(self._beats.submit(self._in_time(renewing, limit_s)))
         if not rows:
             raise LeaseLost(f"worker {worker} was declared dead: its jobs belong to others")
         return Renewal(rows[0][0], [HeldJob(job_id, token) for _, job_id, token in rows if job_id is not None])
+
+    async def _in_time(self, renewing: Awaitable[T], limit_s: float) -> T:
+        """A connection that has gone silent must not cost the lease: there is time to try another one."""
+        try:
+            async with asyncio.timeout(limit_s):
+                return await renewing
+        except TimeoutError:
+            raise StoreUnavailable(f"renew_worker: no answer within {limit_s:g} s", unknown=True) from None
 
     async def claim_jobs(
         self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
     ) -> Claim:
         if deadline_s <= 0:
             raise StoreUnavailable("claim_jobs: dropped at its deadline")
-        async with asyncio.timeout(deadline_s):
-            return await (self._claim_alone if alone else self._claim)(worker, lanes)
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await (self._claim_alone if alone else self._claim)(worker, lanes)
+        except TimeoutError:
+            raise StoreUnavailable(f"claim_jobs: no answer within {deadline_s:g} s", unknown=True) from None
 
     async def _claim(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
         self._floors.settle_down()

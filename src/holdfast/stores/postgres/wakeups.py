@@ -14,8 +14,6 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import asyncpg
-
 from holdfast.runtime.backoff import Backoff
 from holdfast.stores.base import Hint
 
@@ -25,8 +23,9 @@ if TYPE_CHECKING:
     from holdfast.stores.postgres.connections import Doorway
 
 _APART_S = 0.005
-_PROBE_S = 15.0
-_PROBE_ANSWER_S = 5.0
+#: How long nothing is heard before the connection is tried, and how long it then has.
+PROBE_S = 15.0
+PROBE_ANSWER_S = 5.0
 #: Beside the hints: jobs came back to old places, so that floors have to fall.
 RETURNED = 1 << 16
 #: What nobody but this process waits for.
@@ -111,7 +110,7 @@ class Wakeups:
                 self._on_returned()
                 backoff.reset()
                 await self._converse(connection)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            except Exception:  # whatever is wrong with it: hints may be lost, and another connection may be better
                 await asyncio.sleep(backoff.next())
             finally:
                 if connection is not None:
@@ -121,15 +120,15 @@ class Wakeups:
         """Say what has happened, and make sure now and then that we would hear; ends with an error."""
         while True:
             try:
-                async with asyncio.timeout(_PROBE_S):
+                async with asyncio.timeout(PROBE_S):
                     await self._stirred.wait()
             except TimeoutError:
-                await connection.fetchval("SELECT 1", timeout=_PROBE_ANSWER_S)
+                await connection.fetchval("SELECT 1", timeout=PROBE_ANSWER_S)
                 continue
             self._stirred.clear()
             said, self._unsaid = self._unsaid, 0
             await connection.execute(
-                "SELECT pg_notify($1, $2)", self._channel, f"{self._me} {said}", timeout=_PROBE_ANSWER_S
+                "SELECT pg_notify($1, $2)", self._channel, f"{self._me} {said}", timeout=PROBE_ANSWER_S
             )
             await asyncio.sleep(_APART_S)
 
