@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from tests.ablate.ablation import Ablation
+from tests.ablate.postgres_table import ON_POSTGRES
 
 STORE = "src/holdfast/stores/sqlite/"
 CONTRACT = "tests/contract/test_sqlite.py"
-
-
-class Ablation(NamedTuple):
-    """One safeguard, removed by replacing `old` with `new` in `file`."""
-
-    promise: str
-    safeguard: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-    """Arguments for pytest: paths, and `-k` expressions."""
 
 
 def _contract(topic: str) -> tuple[str, ...]:
     return (CONTRACT, "-k", f"memory and ({topic})")
 
 
-ABLATIONS = (
+SQLITE_AND_SHARED = (
     Ablation(
         "P1",
         "the log is flushed to the disk at every commit",
@@ -348,3 +337,5 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
         ("tests/attacks/test_settling.py", "tests/faults/test_lost_answers.py", "tests/faults/test_store_away.py"),
     ),
 )
+
+ABLATIONS = (*SQLITE_AND_SHARED, *ON_POSTGRES)

@@ -32,6 +32,10 @@ class Glance(ABC):
         counts = self.counts()
         return sum(counts[table] for table in LIVE)
 
+    def ended(self) -> int:
+        [(count,)] = self.query("SELECT (SELECT count(*) FROM done) + (SELECT count(*) FROM dead)")
+        return int(count)
+
     def identity(self, pid: int) -> UUID | None:
         """Under which identity a process is registered now."""
         rows = self.query("SELECT id FROM worker WHERE pid = ? ORDER BY started_at DESC LIMIT 1", pid)

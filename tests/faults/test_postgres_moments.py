@@ -1,4 +1,4 @@
-"""The store verbs of `test_store_moments` on PostgreSQL: each verb fails at one of its moments and is killed at another.
+"""The store verbs of `test_store_moments` on PostgreSQL: it fails at one moment and is killed at another.
 
 All the cells are played with HOLDFAST_TEST_CAMPAIGN=1; ordinarily a choice in which every verb, every moment and every
 strike occurs.

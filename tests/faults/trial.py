@@ -41,7 +41,7 @@ class Trial:
         self.where = self.place.where
         # A claim has a quarter of a lease: on a busy machine a server of its own takes longer than a file does.
         defaults = {"lease_s": 2.0 if self.where.is_postgres else 1.0, "concurrency": 4, "poll_s": 0.05}
-        self.hf = Holdfast(self.where.address, **(self.where.settings | defaults | settings))
+        self.hf = Holdfast(self.address(), **(self.where.settings | defaults | settings))
         self.glance = self.where.glance()
         self.events: list[Event] = []
         self.hf.telemetry.attach(self.events.append)
@@ -49,6 +49,10 @@ class Trial:
         self._client = ClientRecorder(self.place.client)
         self._gate = directory / "released"
         self._add_tasks()
+
+    def address(self) -> str:
+        """Where the app looks for its store."""
+        return self.where.address
 
     def _add_tasks(self) -> None:
         hf, recorder, gate = self.hf, self._recorder, self._gate

@@ -48,8 +48,8 @@ def install_postgres_audit(url: str, schema: str) -> None:
         _remove(db)
         _run(
             db,
-            "CREATE TABLE audit_trail (n bigserial PRIMARY KEY, job_id uuid, tbl text, op text, state text, token int8, "
-            "worker uuid, attempt int4, crashes int4, at float8)",
+            "CREATE TABLE audit_trail (n bigserial PRIMARY KEY, job_id uuid, tbl text, op text, state text, "
+            "token int8, worker uuid, attempt int4, crashes int4, at float8)",
         )
         for table in _TABLES:
             _watch(db, table, schema)

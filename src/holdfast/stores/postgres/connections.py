@@ -48,12 +48,12 @@ class Doorway:
         self._url = url
         self._pooled = pooled
 
-    async def open(self, purpose: str, *, answer_s: float = ANSWER_S) -> Connection[Any]:
-        """A new connection; what goes wrong is asyncpg's error."""
+    async def open(self, purpose: str, *, prompt: bool = False) -> Connection[Any]:
+        """A new connection; what goes wrong is asyncpg's error. `prompt`: jobs wait for its answers."""
         connection = await asyncpg.connect(
             self._url,
             timeout=CONNECT_S,
-            command_timeout=answer_s,
+            command_timeout=PROMPT_S if prompt else ANSWER_S,
             statement_cache_size=0 if self._pooled else 200,
             server_settings={"application_name": f"holdfast {purpose}"} | ({} if self._pooled else _SETTINGS),
         )
@@ -73,10 +73,10 @@ class NotConnected(Exception):
 class Line:
     """One connection, used by one caller at a time; belongs to the event loop that uses it first."""
 
-    def __init__(self, doorway: Doorway, purpose: str, *, answer_s: float = ANSWER_S) -> None:
+    def __init__(self, doorway: Doorway, purpose: str, *, prompt: bool = False) -> None:
         self._doorway = doorway
         self._purpose = purpose
-        self._answer_s = answer_s
+        self._prompt = prompt
         self._lock = asyncio.Lock()
         self._connection: Connection[Any] | None = None
 
@@ -102,7 +102,7 @@ class Line:
 
     async def _open(self) -> Connection[Any]:
         try:
-            return await self._doorway.open(self._purpose, answer_s=self._answer_s)
+            return await self._doorway.open(self._purpose, prompt=self._prompt)
         except Exception as error:
             raise NotConnected from error
 

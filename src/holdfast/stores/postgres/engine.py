@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast.core.errors import HoldfastError, NotOpen
 from holdfast.runtime.failpoints import FailpointHit, afailpoint, is_armed
 from holdfast.stores.moments import answer_lost, struck
-from holdfast.stores.postgres.connections import PROMPT_S, Doorway, Line, Lines
+from holdfast.stores.postgres.connections import Doorway, Line, Lines
 from holdfast.stores.postgres.errors import is_rolled_back, translate
 from holdfast.stores.postgres.insert import Refused
 from holdfast.stores.postgres.statements import statements
@@ -47,8 +47,8 @@ class Engine:
         self.doorway = Doorway(url, pooled=pooled)
         self.inserts = Line(self.doorway, "insert")
         self.keyed = Line(self.doorway, "insert keyed")
-        self.claims = Line(self.doorway, "claim", answer_s=PROMPT_S)
-        self.settlements = Line(self.doorway, "settle", answer_s=PROMPT_S)
+        self.claims = Line(self.doorway, "claim", prompt=True)
+        self.settlements = Line(self.doorway, "settle", prompt=True)
         self.verbs = Lines(self.doorway, "verbs", count=_VERBS)
         self.reports = Lines(self.doorway, "reports", count=_REPORTS)
 

@@ -88,12 +88,16 @@ class PostgresStore:
 
     async def open(self, *, migrate: bool = False) -> None:
         """Connect and check. The tables are made by `holdfast migrate`, or here where `migrate` says so."""
-        with self._engine.translated():
-            async with self._engine.verbs.connection() as connection:
-                await opening.check_server(connection, self._engine.place, pooled=self._pooled)
-                if migrate:
-                    await opening.migrate(connection, self.schema, self._engine.place)
-                await opening.check_schema_version(connection, self.schema, self._engine.place)
+        try:
+            with self._engine.translated():
+                async with self._engine.verbs.connection() as connection:
+                    await opening.check_server(connection, self._engine.place, pooled=self._pooled)
+                    if migrate:
+                        await opening.migrate(connection, self.schema, self._engine.place)
+                    await opening.check_schema_version(connection, self.schema, self._engine.place)
+        except BaseException:  # nobody closes what was never open
+            await self._engine.close()
+            raise
         self._wakeups.start()
 
     async def status(self) -> StoreStatus:
