@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.ablate.table import ABLATIONS, Ablation
+from tests.ablate.ablation import Ablation
+from tests.ablate.table import ABLATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOC = ROOT / "docs" / "promises.md"

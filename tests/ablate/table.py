@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from tests.ablate.ablation import Ablation
+from tests.ablate.postgres_table import ON_POSTGRES
 
 STORE = "src/holdfast/stores/sqlite/"
 POSTGRES = "src/holdfast/stores/postgres/"
 CONTRACT = "tests/contract/test_sqlite.py"
 
 
-class Ablation(NamedTuple):
-    """One safeguard, removed by replacing `old` with `new` in `file`."""
-
-    promise: str
-    safeguard: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-    """Arguments for pytest: paths, and `-k` expressions."""
-
-
 def _contract(topic: str) -> tuple[str, ...]:
     return (CONTRACT, "-k", f"memory and ({topic})")
 
 
-ABLATIONS = (
+SQLITE_AND_SHARED = (
     Ablation(
         "P1",
         "the log is flushed to the disk at every commit",
@@ -435,3 +424,5 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
         ("tests/transactions/test_enqueue_inside.py", "-k", "workers_everywhere and asyncpg"),
     ),
 )
+
+ABLATIONS = (*SQLITE_AND_SHARED, *ON_POSTGRES)

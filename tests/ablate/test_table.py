@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.ablate.table import ABLATIONS, Ablation
+from tests.ablate.ablation import Ablation
+from tests.ablate.table import ABLATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 

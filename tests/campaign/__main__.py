@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import secrets
 import shutil
 import sys
@@ -11,11 +12,16 @@ import tempfile
 from pathlib import Path
 
 from tests.campaign.campaign import Plan, run_campaign
+from tests.postgres.shared import DURABLE, chosen_binaries, own_directory
+
+from holdfast.local import LocalPostgres
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2_000, help="how many jobs at least")
+    parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--minutes", type=float, help="how long to strike at least; the same as --seconds")
     parser.add_argument("--seconds", type=float, help="how long to strike at least; as the jobs need by default")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of the nemesis")
     parser.add_argument("--workers", type=int, default=3)
@@ -26,19 +32,26 @@ def main() -> int:
     plan = Plan(
         seed=given.seed,
         jobs=given.jobs,
-        seconds=given.seconds or max(15.0, given.jobs / 200),
+        seconds=given.seconds or 60 * (given.minutes or 0) or max(15.0, given.jobs / 200),
         workers=given.workers,
         producers=given.producers,
         lease_s=given.lease,
     )
     directory = Path(tempfile.mkdtemp(prefix="holdfast-campaign-"))
     print(f"{plan}\nfiles in {directory}", flush=True)
-    outcome = asyncio.run(run_campaign(plan, directory, say=lambda line: print(line, flush=True)))
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(_server()) if given.store == "postgres" else None
+        outcome = asyncio.run(run_campaign(plan, directory, say=lambda line: print(line, flush=True), server=server))
     print(outcome)
     print("SOUND" if outcome.sound else f"BROKEN: repeat it with --seed {plan.seed}; files in {directory}")
     if outcome.sound and not given.keep:
         shutil.rmtree(directory)
     return 0 if outcome.sound else 1
+
+
+def _server() -> LocalPostgres:
+    """Its own, which writes through to the disk."""
+    return LocalPostgres(own_directory(), settings=DURABLE, binaries=chosen_binaries(), temporary=True)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.campaign.where import Where
 from tests.history import RunRecorder
 
 from holdfast import Holdfast, PermanentError, RetryLater, RetryPolicy, current_job
@@ -25,8 +26,8 @@ class Campaign(NamedTuple):
     directory: Path
 
     @property
-    def database(self) -> Path:
-        return self.directory / "holdfast.db"
+    def where(self) -> Where:
+        return Where.of(self.directory)
 
     @property
     def client(self) -> Path:
@@ -53,13 +54,14 @@ class App(NamedTuple):
 def make_app(place: Campaign, *, lease_s: float, recorder: RunRecorder | None = None) -> App:
     """`recorder`: only workers have one, nobody else runs tasks."""
     hf = Holdfast(
-        f"sqlite:///{place.database}",
+        place.where.address,
+        **place.where.settings,
         lease_s=lease_s,
-        concurrency=20,
+        concurrency=50 if place.where.is_postgres else 20,
         threads=8,
         poll_s=0.2,
         wait_s=1.0,
-        high_watermark=2_000,
+        high_watermark=25_000 if place.where.is_postgres else 2_000,
         low_watermark=500,
     )
     tasks = [_swift, _slow, _flaky, _doomed, _snoozing, _reporting, _threaded]

@@ -12,9 +12,12 @@ from pathlib import Path
 
 from tests.campaign.app import Campaign, make_app
 from tests.campaign.crew import PRODUCER, WORKER, Crew
-from tests.campaign.nemesis import Nemesis
+from tests.campaign.nemesis import RESTART, STRIKES_PER_ROUND, Nemesis
 from tests.campaign.record import Glance
-from tests.history import ClientRecorder, Report, check, install_audit, load_client, load_runs, read_sqlite
+from tests.campaign.where import Where
+from tests.history import ClientRecorder, Report, check, load_client, load_runs
+
+from holdfast.local import LocalPostgres
 
 LOOK_EVERY_S = 0.02
 SAY_EVERY_S = 1.0
@@ -32,6 +35,10 @@ class Plan:
     producers: int = 2
     lease_s: float = 1.5
     quiet_within_s: float = 120.0
+    kills: int = 0
+    """Of workers, at least."""
+    restarts: int = 0
+    """Of the server, at least, where there is one."""
 
 
 @dataclass(slots=True)
@@ -58,6 +65,14 @@ class Outcome:
         return self.deaths["killed"] + self.deaths["killed at a failpoint"]
 
     @property
+    def killed_workers(self) -> int:
+        return self.deaths["workers killed"]
+
+    @property
+    def restarts(self) -> int:
+        return self.strikes[RESTART]
+
+    @property
     def stops_past_lease(self) -> int:
         return self.strikes["stop a worker past its lease"]
 
@@ -72,19 +87,28 @@ class Outcome:
         return "\n".join([*lines, *(f"incident: {incident}" for incident in self.incidents)])
 
 
-async def run_campaign(plan: Plan, directory: Path, *, say: Callable[[str], None]) -> Outcome:
-    """Run a campaign in an empty directory; every process that it starts has ended when it returns."""
+async def run_campaign(
+    plan: Plan, directory: Path, *, say: Callable[[str], None], server: LocalPostgres | None = None
+) -> Outcome:
+    """Run a campaign in an empty directory; every process that it starts has ended when it returns.
+
+    On a file there; with a `server`, on PostgreSQL, and then the server is struck as well.
+    """
     place = Campaign(directory)
     place.make()
+    if server is not None:
+        Where(url=server.url, schema="holdfast").say(directory)
     rng = random.Random(plan.seed)
     began = time.monotonic()
     operator = make_app(place, lease_s=plan.lease_s).hf
     client = ClientRecorder(place.client)
     crew = Crew(place, rng, lease_s=plan.lease_s, rate=1.5 * plan.jobs / plan.seconds / plan.producers)
+    if server is not None:
+        await operator.migrate()
     async with operator:
-        install_audit(place.database)
-        glance = Glance(place.database)
-        nemesis = Nemesis(crew, glance, operator, client, rng, lease_s=plan.lease_s)
+        place.where.install_audit()
+        glance = place.where.glance()
+        nemesis = Nemesis(crew, glance, operator, client, rng, lease_s=plan.lease_s, server=server)
         try:
             await _fight(plan, crew, nemesis, glance, say)
             await _come_to_rest(plan, crew, glance, say)
@@ -99,8 +123,15 @@ async def _fight(plan: Plan, crew: Crew, nemesis: Nemesis, glance: Glance, say: 
         for _ in range(count):
             crew.hire(module)
     ends_at = time.monotonic() + plan.seconds
-    pause_s = min(0.4, plan.seconds / 30)
-    raging = asyncio.create_task(nemesis.rage(pause_s=pause_s, enough=lambda: time.monotonic() > ends_at))
+    pause_s, between = min(0.4, plan.seconds / 30), 0
+    if nemesis.strikes_server:  # most strikes are kills there: they are spread over the jobs
+        pause_s, between = 0.1, plan.jobs // (3 * STRIKES_PER_ROUND)
+
+    def is_enough() -> bool:
+        done = crew.deaths["workers killed"] >= plan.kills and nemesis.strikes[RESTART] >= plan.restarts
+        return done and time.monotonic() > ends_at
+
+    raging = asyncio.create_task(nemesis.rage(pause_s=pause_s, between=between, enough=is_enough))
     await _watch(crew, glance, nemesis, say, until_done=raging.done)
     await raging
     deadline = time.monotonic() + plan.quiet_within_s
@@ -145,11 +176,11 @@ async def _watch(
 
 
 def _judge(plan: Plan, place: Campaign, crew: Crew, nemesis: Nemesis, seconds: float) -> Outcome:
-    record = read_sqlite(place.database)
+    record = place.where.record()
     report = check(load_client(place.client), load_runs(place.runs), record)
     causes = Counter(row.cause for job in record.jobs.values() for row in job.attempts)
     incidents = list(crew.incidents)
-    integrity = Glance(place.database).integrity()
+    integrity = place.where.glance().integrity()
     if integrity != "ok":
         incidents.append(f"integrity_check: {integrity}")
     for log in sorted(place.logs.iterdir()):

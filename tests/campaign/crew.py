@@ -90,6 +90,7 @@ class Crew:
         self.members.remove(child)
         if child.code == -SIGKILL:
             self.deaths["killed" if child.expected_end else "killed at a failpoint"] += 1
+            self.deaths["workers killed"] += child.module == WORKER
         elif child.code == 0 and child.expected_end:
             self.deaths["drained"] += 1
         elif child.code == -SIGTERM and child.expected_end and (child.hurried or child.module == PRODUCER):

@@ -16,6 +16,7 @@ from tests.campaign.record import Glance
 from tests.history import Answer, ClientRecorder
 
 from holdfast import Holdfast, JobNotFound, StoreUnavailable
+from holdfast.local import LocalPostgres
 
 #: One round, shuffled; after whole rounds only, so that the proportions hold.
 ROUND = (
@@ -28,14 +29,32 @@ ROUND = (
     ("cancel jobs", 4),
     ("replay dead jobs", 3),
 )
+_STANDSTILL_S = 3.0
+RESTART = "restart the server in immediate mode"
+#: The same where there is a server to be struck, too.
+SERVER_ROUND = (
+    *((name, 10 if name == "kill a worker" else (count + 1) // 2) for name, count in ROUND),
+    (RESTART, 1),
+    ("end connections", 3),
+)
+STRIKES_PER_ROUND = sum(count for _, count in SERVER_ROUND)
 
 
 class Nemesis:
     """Seeded: the same seed strikes in the same order; when exactly, the machine decides."""
 
     def __init__(
-        self, crew: Crew, glance: Glance, hf: Holdfast, client: ClientRecorder, rng: random.Random, *, lease_s: float
+        self,
+        crew: Crew,
+        glance: Glance,
+        hf: Holdfast,
+        client: ClientRecorder,
+        rng: random.Random,
+        *,
+        lease_s: float,
+        server: LocalPostgres | None = None,
     ) -> None:
+        self._server = server
         self._crew = crew
         self._glance = glance
         self._hf = hf
@@ -47,8 +66,12 @@ class Nemesis:
         self.strikes: Counter[str] = Counter()
         self.rounds = 0
 
-    async def rage(self, *, pause_s: float, enough: Callable[[], bool]) -> None:
-        """Whole rounds until it is enough."""
+    @property
+    def strikes_server(self) -> bool:
+        return self._server is not None
+
+    async def rage(self, *, pause_s: float, between: int, enough: Callable[[], bool]) -> None:
+        """Whole rounds until it is enough; `between` two strikes so many jobs come to an end, if they can."""
         actions: dict[str, Callable[[], Awaitable[None]]] = {
             "kill a worker": lambda: self._kill(WORKER),
             "kill a producer": lambda: self._kill(PRODUCER),
@@ -58,16 +81,26 @@ class Nemesis:
             "drain a worker in a hurry": lambda: self._drain(signals=2),
             "cancel jobs": self._cancel,
             "replay dead jobs": self._replay,
+            RESTART: self._restart,
+            "end connections": self._end_connections,
         }
         while not (self.rounds and enough()):
-            strikes = [name for name, count in ROUND for _ in range(count)]
+            strikes = [name for name, count in (SERVER_ROUND if self._server else ROUND) for _ in range(count)]
             self._rng.shuffle(strikes)
             for name in strikes:
                 await asyncio.sleep(self._rng.uniform(0.5, 1.5) * pause_s)
+                await self._let_work(between)
                 await actions[name]()
                 self.strikes[name] += 1
             await asyncio.gather(*self._slow)
             self.rounds += 1
+
+    async def _let_work(self, jobs: int) -> None:
+        """On a slow machine, too, it is busy workers that are struck."""
+        deadline = time.monotonic() + _STANDSTILL_S
+        wanted = self._glance.ended() + jobs
+        while jobs and self._glance.ended() < wanted and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
 
     # ------------------------------------------------------------ processes
 
@@ -137,6 +170,20 @@ class Nemesis:
                 self._crew.incidents.append(f"{child} did not end within {DRAIN_DEADLINE_S:g} s of SIGTERM")
                 child.kill()
             await asyncio.sleep(0.05)
+
+    # ------------------------------------------------------------ the server
+
+    async def _restart(self) -> None:
+        assert self._server is not None
+        await asyncio.to_thread(self._server.restart, "immediate")
+
+    async def _end_connections(self) -> None:
+        """Of whatever purpose, of whichever process."""
+        self._glance.query(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name LIKE 'holdfast %%' AND random() < ?",
+            self._rng.choice((0.1, 0.5, 1.0)),
+        )
 
     # ------------------------------------------------------------ operators
 

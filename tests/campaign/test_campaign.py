@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.campaign.campaign import Plan, run_campaign
+from tests.postgres.fixtures import StartPostgres
+from tests.postgres.shared import DURABLE
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -21,6 +23,22 @@ def test_no_promise_is_broken_while_processes_are_killed_and_stopped(tmp_path: P
     assert outcome.report.jobs >= 1_500
     assert outcome.kills >= 8
     assert outcome.stops_past_lease >= 2
+    assert outcome.report.lost == 0
+    assert outcome.report.unexplained_duplicates == 0
+    assert outcome.report.stale_writes_accepted == 0
+
+
+def test_no_promise_is_broken_on_postgres_while_also_the_server_is_struck(
+    start_postgres: StartPostgres, tmp_path: Path
+) -> None:
+    plan = Plan(seed=secrets.randbelow(1_000_000), jobs=20_000, seconds=10.0, lease_s=2.0, kills=30, restarts=2)
+    print(f"python -m tests.campaign --store postgres --jobs {plan.jobs} --seed {plan.seed}; {tmp_path}")
+    server = start_postgres(settings=DURABLE)
+    outcome = asyncio.run(run_campaign(plan, tmp_path, say=print, server=server))
+    assert outcome.sound, f"seed {plan.seed}, files kept in {tmp_path}\n{outcome}"
+    assert outcome.report.jobs >= 20_000
+    assert outcome.killed_workers >= 30
+    assert outcome.restarts >= 2
     assert outcome.report.lost == 0
     assert outcome.report.unexplained_duplicates == 0
     assert outcome.report.stale_writes_accepted == 0

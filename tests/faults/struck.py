@@ -12,10 +12,12 @@ import signal
 import subprocess
 import sys
 import traceback
+from dataclasses import asdict
 from typing import Any, Self
 
 from tests.campaign.child import die_with_parent, environment
-from tests.faults.scenarios import LATER, SCENES, open_at
+from tests.campaign.where import Where
+from tests.faults.scenarios import LATER, SCENES, store_at
 
 from holdfast.runtime.failpoints import arm_from_text, declared
 
@@ -42,36 +44,36 @@ class Stage:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
-    def play(self, verb: str, database: str, failpoints: str) -> int:
+    def play(self, verb: str, where: Where, failpoints: str) -> int:
         """Play the verb's scene there; returns the exit code, negative for a signal."""
-        return int(self._ask({"verb": verb, "database": database, "failpoints": failpoints}))
+        return int(self._ask({"verb": verb, "where": asdict(where), "failpoints": failpoints}))
 
     def declared(self) -> list[str]:
         """The failpoints that Holdfast has, without those that tests have declared."""
         return list(self._ask({}))
 
-    def _ask(self, question: dict[str, str]) -> Any:
+    def _ask(self, question: dict[str, Any]) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(question), file=self._process.stdin, flush=True)
         return json.loads(self._process.stdout.readline())
 
 
-async def _act(verb: str, database: str) -> None:
-    store = open_at(database, LATER)
+async def _act(verb: str, where: Where) -> None:
+    store = store_at(where, LATER)
     await store.open()
     await SCENES[verb].act(store)
     await store.close()
 
 
-def _play_in_a_fork(verb: str, database: str, failpoints: str) -> int:
+def _play_in_a_fork(verb: str, where: dict[str, str], failpoints: str) -> int:
     pid = os.fork()
     if pid:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     try:
         signal.alarm(_PLAY_LIMIT_S)
         arm_from_text(failpoints)
-        asyncio.run(_act(verb, database))
+        asyncio.run(_act(verb, Where(**where)))
     except BaseException:
         traceback.print_exc()
         os._exit(1)

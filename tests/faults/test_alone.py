@@ -10,13 +10,12 @@ from tests.faults.trial import PATIENCE_S, Trial
 from tests.history.records import RunEvent
 
 from holdfast.core.fairness import Lane
-from holdfast.stores.sqlite import SqliteStore
 from holdfast.testing.contracts.arrange import claim, enlist, lose
 
 
 async def lose_twice(trial: Trial, job_ids: list[UUID]) -> None:
     """Two workers die with these jobs: from now on they run alone."""
-    store = SqliteStore(str(trial.place.database))
+    store = trial.where.store()
     await store.open()
     for _ in range(2):
         worker = await enlist(store)
@@ -36,9 +35,9 @@ def _runs_during(trial: Trial, token: int) -> list[int]:
     ]
 
 
-def test_a_job_that_must_run_alone_comes_to_run_under_load(tmp_path: Path) -> None:
+def test_a_job_that_must_run_alone_comes_to_run_under_load(place: Path) -> None:
     async def run() -> None:
-        async with Trial(tmp_path) as trial:
+        async with Trial(place) as trial:
             lonely = await trial.enqueue(trial.work, 7)
             await lose_twice(trial, [lonely.id])
             over = asyncio.Event()

@@ -74,9 +74,9 @@ def test_rule_8_an_enqueue_that_is_never_answered_is_unknown_in_the_end(tmp_path
     asyncio.run(run())
 
 
-def test_rule_8_repeated_ids_are_the_same_jobs_whatever_has_become_of_them(tmp_path: Path) -> None:
+def test_rule_8_repeated_ids_are_the_same_jobs_whatever_has_become_of_them(place: Path) -> None:
     async def run() -> None:
-        async with pair(tmp_path) as (one, other, _):
+        async with pair(place) as (one, other, *_):
             jobs = [a_job(), a_job(delay_s=60.0), a_job()]
             await insert(one, *jobs)
             [first, *_] = await claim(one, await enlist(one), 1)
@@ -92,9 +92,9 @@ def test_rule_8_repeated_ids_are_the_same_jobs_whatever_has_become_of_them(tmp_p
 # ---------------------------------------------------------------- 9: group commit
 
 
-def test_rule_9_a_caller_who_is_cancelled_cancels_nobodys_write(tmp_path: Path) -> None:
+def test_rule_9_a_caller_who_is_cancelled_cancels_nobodys_write(place: Path) -> None:
     async def run() -> None:
-        async with Trial(tmp_path) as trial:
+        async with Trial(place) as trial:
             arm("insert_jobs.inside", "hang")
             callers = [asyncio.create_task(trial.work.enqueue(n)) for n in range(3)]
             await wait_hit("insert_jobs.inside")
@@ -112,16 +112,25 @@ def test_rule_9_a_caller_who_is_cancelled_cancels_nobodys_write(tmp_path: Path) 
 
 def _refuse(trial: Trial, table: str, when: str) -> None:
     """The store itself refuses certain rows."""
-    with closing(sqlite3.connect(trial.place.database)) as hand:
+    if trial.where.is_postgres:
+        trial.glance.query(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '23514'; END $$"
+        )
+        trial.glance.query(
+            f"CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION refuse()"
+        )
+        return
+    with closing(sqlite3.connect(trial.where.path)) as hand:
         hand.execute(
             f"CREATE TRIGGER refuse BEFORE INSERT ON {table} WHEN {when} BEGIN SELECT RAISE(ABORT, 'refused'); END"
         )
         hand.commit()
 
 
-def test_rule_9_one_bad_row_fails_its_own_caller_only(tmp_path: Path) -> None:
+def test_rule_9_one_bad_row_fails_its_own_caller_only(place: Path) -> None:
     async def run() -> None:
-        async with Trial(tmp_path) as trial:
+        async with Trial(place) as trial:
             _refuse(trial, "job", "NEW.tenant = 'bad'")
             tasks = [trial.work.options(tenant="bad" if n == 5 else "good") for n in range(12)]
             answers = await asyncio.gather(*(task.enqueue(n) for n, task in enumerate(tasks)), return_exceptions=True)
@@ -132,10 +141,11 @@ def test_rule_9_one_bad_row_fails_its_own_caller_only(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_rule_9_an_outcome_that_the_store_refuses_is_buried_and_its_neighbours_are_not(tmp_path: Path) -> None:
+def test_rule_9_an_outcome_that_the_store_refuses_is_buried_and_its_neighbours_are_not(place: Path) -> None:
     async def run() -> None:
-        async with Trial(tmp_path, concurrency=100) as trial:
-            _refuse(trial, "done", "NEW.result = CAST('5' AS BLOB)")
+        async with Trial(place, concurrency=100) as trial:
+            five = "'5'::bytea" if trial.where.is_postgres else "CAST('5' AS BLOB)"
+            _refuse(trial, "done", f"NEW.result = {five}")
             handles = [await trial.enqueue(trial.work, n) for n in range(12)]
             async with trial.hf.worker():
                 for n, handle in enumerate(handles):

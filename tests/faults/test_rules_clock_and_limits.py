@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from tests.faults.pair import meanwhile, pair
 from tests.faults.trial import PATIENCE_S, Trial
-from tests.history import Answer, ClientRecorder, RunRecorder, check, install_audit, load_client, load_runs, read_sqlite
+from tests.history import Answer, ClientRecorder, Report, RunRecorder, check, load_client, load_runs
 
 from holdfast.core.job import LimitSlot
 from holdfast.core.settlement import HandBack, Succeed
 from holdfast.core.state import State
 from holdfast.runtime.clock import ManualClock
+from holdfast.stores.base import Store
 from holdfast.stores.health import StoreHealth
-from holdfast.stores.sqlite import SqliteStore
 from holdfast.telemetry.events import ClockDisagrees, Event, WorkerLeaseLost
 from holdfast.telemetry.hub import Telemetry
 from holdfast.testing.contracts.arrange import (
@@ -40,9 +40,9 @@ HOUR_S = 3600.0
 
 
 @pytest.mark.parametrize("jump_s", [HOUR_S, -HOUR_S])
-def test_rule_10_after_a_jump_of_the_clock_nothing_is_reaped_for_one_lease(jump_s: float, tmp_path: Path) -> None:
+def test_rule_10_after_a_jump_of_the_clock_nothing_is_reaped_for_one_lease(jump_s: float, place: Path) -> None:
     async def run() -> None:
-        async with pair(tmp_path) as (one, other, clock):
+        async with pair(place) as (one, other, clock, _):
             events: list[Event] = []
             telemetry = Telemetry()
             telemetry.attach(events.append, only=ClockDisagrees)
@@ -82,9 +82,9 @@ def test_rule_10_a_worker_that_lives_keeps_its_jobs_through_a_jump_of_the_clock(
     asyncio.run(run())
 
 
-def test_rule_10_tokens_grow_over_all_processes(tmp_path: Path) -> None:
+def test_rule_10_tokens_grow_over_all_processes(place: Path) -> None:
     async def run() -> None:
-        async with pair(tmp_path) as (one, other, _):
+        async with pair(place) as (one, other, *_):
             await insert(one, *(a_job() for _ in range(30)))
             workers = [(store, await enlist(store)) for store in (one, other)]
             tokens: list[int] = []
@@ -93,7 +93,7 @@ def test_rule_10_tokens_grow_over_all_processes(tmp_path: Path) -> None:
                 # The other one claims between this one's request and its transaction.
                 between = meanwhile("claim_jobs", lambda n=n: claim(workers[1 - n % 2][0], workers[1 - n % 2][1], 1))
                 jobs = await claim(store, worker, 2)
-                tokens += [job.token for [first] in between for job in [first]] + [job.token for job in jobs]
+                tokens += [job.token for [first] in between for job in [first]] + sorted(job.token for job in jobs)
                 await store.settle_jobs(worker, [HandBack(job.id, job.token, "again") for job in jobs])
             assert len(tokens) == 12 * 3
             assert all(before < after for before, after in pairwise(tokens)), tokens
@@ -104,9 +104,9 @@ def test_rule_10_tokens_grow_over_all_processes(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- 11: limits
 
 
-def test_rule_11_a_slot_is_taken_with_the_claim_and_freed_with_the_lease(tmp_path: Path) -> None:
+def test_rule_11_a_slot_is_taken_with_the_claim_and_freed_with_the_lease(place: Path) -> None:
     async def run() -> None:
-        async with pair(tmp_path) as (one, other, clock):
+        async with pair(place) as (one, other, clock, _):
             ids = await insert(one, *(a_job(limit=LimitSlot("one", 1)) for _ in range(3)))
             first = await enlist(one, lease_s=LEASE_S)
             second = await enlist(other)
@@ -131,40 +131,35 @@ def test_rule_11_a_slot_is_taken_with_the_claim_and_freed_with_the_lease(tmp_pat
     asyncio.run(run())
 
 
-def test_rule_11_a_limit_holds_between_workers_that_race(tmp_path: Path) -> None:
+def test_rule_11_a_limit_holds_between_workers_that_race(place: Path) -> None:
     """Judged by the trail of leases, not by any counter."""
-    clients, runs = tmp_path / "client", tmp_path / "runs"
+    clients, runs = place / "client", place / "runs"
     for each in (clients, runs):
         each.mkdir()
 
-    async def run() -> None:
-        async with pair(tmp_path) as (one, other, _):
-            install_audit(one.path)
-            recorder = ClientRecorder(clients)
-            for job_id in await insert(one, *(a_job(limit=LimitSlot("two", 2)) for _ in range(40))):
-                recorder.enqueue(job_id, answer=Answer.OK)
-            recorder.close()
-            await asyncio.gather(*(asyncio.to_thread(work, store) for store in (one, other)))
-
-    def work(store: SqliteStore) -> None:
+    async def work(store: Store) -> None:
         recorder = RunRecorder(runs)
-
-        async def until_empty() -> None:
-            worker = await enlist(store)
-            while any(found.ready or found.running or found.parked for found in await store.list_queues()):
-                jobs = await claim(store, worker, 5)
-                for job in jobs:
-                    told = {"token": job.token, "attempt": job.attempt, "worker": worker}
-                    recorder.start(job.id, **told)
-                    recorder.effect(job.id, **told)
-                    recorder.end(job.id, **told)
-                await store.settle_jobs(worker, [Succeed(job.id, job.token, None) for job in jobs])
-
-        asyncio.run(until_empty())
+        worker = await enlist(store)
+        while any(found.ready or found.running or found.parked for found in await store.list_queues()):
+            jobs = await claim(store, worker, 5)
+            for job in jobs:
+                told = {"token": job.token, "attempt": job.attempt, "worker": worker}
+                recorder.start(job.id, **told)
+                recorder.effect(job.id, **told)
+                recorder.end(job.id, **told)
+            await store.settle_jobs(worker, [Succeed(job.id, job.token, None) for job in jobs])
         recorder.close()
 
-    asyncio.run(run())
-    record = read_sqlite(tmp_path / "pair.db", as_of=ManualClock().now())
-    report = check(load_client(clients), load_runs(runs), record)
+    async def run() -> Report:
+        async with pair(place) as stores:
+            stores.where.install_audit()
+            recorder = ClientRecorder(clients)
+            for job_id in await insert(stores.one, *(a_job(limit=LimitSlot("two", 2)) for _ in range(40))):
+                recorder.enqueue(job_id, answer=Answer.OK)
+            recorder.close()
+            await asyncio.gather(*(stores.in_a_thread(work) for _ in range(2)))
+            return check(load_client(clients), load_runs(runs), stores.where.record(as_of=stores.clock.now()))
+
+    report = asyncio.run(run())
     assert report.sound, report
     assert report.states == {"succeeded": 40}

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from signal import SIGTERM
 
 import pytest
 from tests.campaign.child import Child, tail_of, until
+from tests.faults.pair import wherever
 from tests.faults.test_alone import lose_twice
 from tests.faults.test_worker_moments import victim
 from tests.faults.trial import PATIENCE_S, Trial
 from tests.history.records import RunEvent
 
+from holdfast.core.cause import Cause
 from holdfast.core.state import State
 from holdfast.runtime.failpoints import arm
-from holdfast.stores.sqlite import SqliteStore
 from holdfast.telemetry.events import JobStarted, WorkerDraining, WorkerLeaseLost, WorkerStopped
-from holdfast.testing.contracts.arrange import lose
 from holdfast.worker import session
 
 
@@ -27,9 +26,9 @@ async def _draining(child: Child) -> None:
     await until(lambda: what in tail_of(child.log), within_s=PATIENCE_S, what="the drain to begin", log=child.log)
 
 
-def test_sigterm_lets_running_jobs_end_and_leaves_the_rest(tmp_path: Path) -> None:
+def test_sigterm_lets_running_jobs_end_and_leaves_the_rest(place: Path) -> None:
     async def run() -> None:
-        async with Trial(tmp_path) as trial:
+        async with Trial(place) as trial:
             running = [await trial.enqueue(trial.hold, n) for n in range(4)]  # as many as it runs at once
             with victim(trial) as child:
                 await trial.started(4)
@@ -48,9 +47,9 @@ def test_sigterm_lets_running_jobs_end_and_leaves_the_rest(tmp_path: Path) -> No
     asyncio.run(run())
 
 
-def test_a_second_sigterm_hands_running_jobs_back_at_once(tmp_path: Path) -> None:
+def test_a_second_sigterm_hands_running_jobs_back_at_once(place: Path) -> None:
     async def run() -> None:
-        async with Trial(tmp_path) as trial:
+        async with Trial(place) as trial:
             handles = [await trial.enqueue(trial.hold, n) for n in range(2)]
             with victim(trial) as child:
                 await trial.started(2)
@@ -74,12 +73,12 @@ def test_a_second_sigterm_hands_running_jobs_back_at_once(tmp_path: Path) -> Non
 
 
 def test_hurry_does_not_wait_for_threads_for_the_whole_grace_period(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "_STOP_WAIT_S", 0.1)
 
     async def run() -> None:
-        async with Trial(tmp_path, grace_s=3600.0) as trial:
+        async with Trial(place, grace_s=3600.0) as trial:
             handle = await trial.enqueue(trial.hold_in_thread, 7)
             worker = trial.hf.worker()
             await worker.start()
@@ -99,20 +98,19 @@ def test_hurry_does_not_wait_for_threads_for_the_whole_grace_period(
     asyncio.run(run())
 
 
-def test_what_is_claimed_while_the_worker_is_told_to_stop_is_handed_back_unstarted(tmp_path: Path) -> None:
+def test_what_is_claimed_while_the_worker_is_told_to_stop_is_handed_back_unstarted(place: Path) -> None:
     async def run() -> None:
-        async with Trial(tmp_path) as trial:
+        async with Trial(place) as trial:
             handles = [await trial.enqueue(trial.work, n) for n in range(3)]
             loop, worker = asyncio.get_running_loop(), trial.hf.worker(concurrency=100)
 
-            def stop_in_the_middle_of_the_claim() -> None:
+            async def stop_in_the_middle_of_the_claim() -> None:
                 loop.call_soon_threadsafe(worker.ask_stop)
-                deadline = time.monotonic() + PATIENCE_S
                 # The worker's own word is not enough: it takes some turns of the loop to reach the fetcher.
-                while not worker.session._fetcher.stopping.is_set() and time.monotonic() < deadline:
-                    time.sleep(0.001)
+                is_told = lambda: worker.session and worker.session._fetcher.stopping.is_set()  # noqa: E731
+                await until(is_told, within_s=PATIENCE_S, what="the fetcher to be told")
 
-            arm("claim_jobs.committed", stop_in_the_middle_of_the_claim)
+            arm("claim_jobs.committed", wherever(stop_in_the_middle_of_the_claim))
             await worker.start()
             await worker.wait_ended()
             assert trial.runs() == []
@@ -127,9 +125,9 @@ def test_what_is_claimed_while_the_worker_is_told_to_stop_is_handed_back_unstart
     asyncio.run(run())
 
 
-def test_a_worker_that_loses_its_lease_while_it_drains_stops_its_jobs(tmp_path: Path) -> None:
+def test_a_worker_that_loses_its_lease_while_it_drains_stops_its_jobs(place: Path) -> None:
     async def run() -> None:
-        async with Trial(tmp_path, grace_s=3600.0) as trial:
+        async with Trial(place, grace_s=3600.0) as trial:
             handle = await trial.enqueue(trial.hold, 7)
             worker = trial.hf.worker()
             await worker.start()
@@ -137,9 +135,9 @@ def test_a_worker_that_loses_its_lease_while_it_drains_stops_its_jobs(tmp_path: 
             [identity] = await trial.hf.workers.list()
             stopping = asyncio.create_task(worker.stop())
             await trial.heard(WorkerDraining)
-            other = SqliteStore(str(trial.place.database))
+            other = trial.where.store()
             await other.open()
-            await lose(other, identity.id)
+            await other.hand_back_worker(identity.id, cause=Cause.WORKER_LOST, why="said so")
             await other.close()
             await asyncio.wait_for(stopping, PATIENCE_S)
             assert len(trial.of(WorkerLeaseLost)) == 1
@@ -152,11 +150,11 @@ def test_a_worker_that_loses_its_lease_while_it_drains_stops_its_jobs(tmp_path: 
     asyncio.run(run())
 
 
-def test_jobs_that_must_run_alone_do_not_hold_up_a_drain(tmp_path: Path) -> None:
+def test_jobs_that_must_run_alone_do_not_hold_up_a_drain(place: Path) -> None:
     """They wait for a neighbour to end; the worker must not wait with them past its grace period."""
 
     async def run() -> None:
-        async with Trial(tmp_path, grace_s=0.0) as trial:
+        async with Trial(place, grace_s=0.0) as trial:
             lonely = [await trial.enqueue(trial.work, n) for n in range(3)]
             await lose_twice(trial, [handle.id for handle in lonely])
             held = await trial.enqueue(trial.hold, 7)

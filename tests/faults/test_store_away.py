@@ -26,7 +26,7 @@ from holdfast.telemetry.events import ServiceCrashed, StoreDown, StoreUp, Worker
 @contextmanager
 def locked(trial: Trial) -> Iterator[None]:
     """Somebody else holds the write lock, as a stopped process or a careless shell would."""
-    other = sqlite3.connect(trial.place.database, isolation_level=None, timeout=PATIENCE_S)
+    other = sqlite3.connect(trial.where.path, isolation_level=None, timeout=PATIENCE_S)
     try:
         other.execute("BEGIN IMMEDIATE")
         yield
@@ -112,11 +112,11 @@ def test_an_enqueue_at_a_locked_store_says_so_and_leaves_nothing(tmp_path: Path)
 
 
 @pytest.mark.parametrize("verb", ["claim_jobs", "settle_jobs", "renew_worker"])
-def test_a_part_of_the_worker_that_breaks_leaves_no_job_behind(verb: str, tmp_path: Path) -> None:
+def test_a_part_of_the_worker_that_breaks_leaves_no_job_behind(verb: str, place: Path) -> None:
     """Not an outage but an error that nobody expects: the jobs must not stay leased to a worker half dead."""
 
     async def run() -> None:
-        async with Trial(tmp_path, concurrency=100) as trial:
+        async with Trial(place, concurrency=100) as trial:
             arm(f"{verb}.inside", StoreBroken("broken for a moment"))
             handles = [await trial.enqueue(trial.work, n) for n in range(3)]
             async with trial.hf.worker():

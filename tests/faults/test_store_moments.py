@@ -14,8 +14,9 @@ from signal import SIGKILL
 from typing import NamedTuple
 
 import pytest
+from tests.campaign.where import Where
 from tests.faults.rows import Rows, difference, rows_of
-from tests.faults.scenarios import BEGIN, LATER, SCENES, Play, open_at
+from tests.faults.scenarios import BEGIN, LATER, SCENES, Play, store_at
 from tests.faults.struck import Stage
 
 from holdfast.core.errors import StoreDataError, StoreUnavailable
@@ -97,7 +98,7 @@ def _copy(database: Path, target: Path) -> Path:
 
 
 async def _play(database: Path, play: Play, now: float) -> object:
-    store = open_at(str(database), now)
+    store = store_at(Where(path=str(database)), now)
     await store.open()
     try:
         return await play(store)
@@ -138,7 +139,7 @@ def test_a_verb_that_fails_happens_as_a_whole_or_not_at_all(verb: str, moment: s
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_killed_process_leaves_a_verb_done_or_undone(verb: str, moment: str, scenery: Scenery, stage: Stage) -> None:
-    code = stage.play(verb, str(scenery.database), f"{verb}.{moment}=kill9")
+    code = stage.play(verb, Where(path=str(scenery.database)), f"{verb}.{moment}=kill9")
     assert code == -SIGKILL
     has_happened = moment == "committed"
     _assert_rows(scenery.database, scenery.after if has_happened else scenery.before)

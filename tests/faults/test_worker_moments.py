@@ -10,10 +10,13 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import Any
 
+import psycopg
 import pytest
 from tests.campaign.child import Child, tail_of, until
+from tests.campaign.where import Where
 from tests.faults.trial import PATIENCE_S, Trial
 from tests.history.records import RunEvent
+from tests.postgres.emptied import empty
 
 from holdfast.core.state import State
 
@@ -40,9 +43,9 @@ async def _awake_under_a_new_identity(trial: Trial, child: Child, before: object
 
 
 @pytest.mark.parametrize(("point", "runs"), [("C4", 1), ("R2", 2)])
-def test_a_job_whose_worker_is_killed_runs_again_and_ends_once(point: str, runs: int, tmp_path: Path) -> None:
+def test_a_job_whose_worker_is_killed_runs_again_and_ends_once(point: str, runs: int, place: Path) -> None:
     async def run() -> None:
-        async with Trial(tmp_path, lease_s=LEASE_S) as trial:
+        async with Trial(place, lease_s=LEASE_S) as trial:
             handle = await trial.enqueue(trial.work, 7)
             with victim(trial, f"{point}=kill9") as child:
                 assert await child.ended(within_s=PATIENCE_S) == -SIGKILL
@@ -56,10 +59,17 @@ def test_a_job_whose_worker_is_killed_runs_again_and_ends_once(point: str, runs:
     asyncio.run(run())
 
 
-async def _is_file_free(trial: Trial, child: Child) -> bool:
-    """Once it is stopped: whether it did not happen to hold the file's lock, which would stop everybody."""
+async def _is_store_free(trial: Trial, child: Child) -> bool:
+    """Once it is stopped: whether it did not happen to hold the file's lock, which would stop everybody.
+
+    On a server nobody can: its own row may be locked, and its jobs wait until the server ends its transaction.
+    """
     await until(lambda: child.is_stopped, within_s=PATIENCE_S, what="the stop", log=child.log)
-    with closing(sqlite3.connect(trial.place.database, isolation_level=None, timeout=0.2)) as other:
+    if trial.where.is_postgres:
+        return not trial.glance.query(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in trans%%'"
+        )
+    with closing(sqlite3.connect(trial.where.path, isolation_level=None, timeout=0.2)) as other:
         try:
             other.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
@@ -67,22 +77,28 @@ async def _is_file_free(trial: Trial, child: Child) -> bool:
         return True
 
 
-def _once_the_stop_leaves_the_file_free(directory: Path, run: Callable[[Path], Coroutine[Any, Any, bool]]) -> None:
+def _once_the_stop_leaves_the_store_free(directory: Path, run: Callable[[Path], Coroutine[Any, Any, bool]]) -> None:
     """A stop strikes all threads of a process, one of which may be writing; then it proves nothing here."""
     for n in range(10):
-        (directory / str(n)).mkdir()
-        if asyncio.run(run(directory / str(n))):
+        again = directory / str(n)
+        again.mkdir()
+        where = Where.of(directory)
+        if where.is_postgres:
+            where.say(again)
+            with psycopg.connect(where.url, autocommit=True) as connection:
+                empty(connection, where.schema)
+        if asyncio.run(run(again)):
             return
-    pytest.fail("the worker was stopped with the file locked ten times in a row")
+    pytest.fail("the worker was stopped with the store locked ten times in a row")
 
 
 @pytest.mark.parametrize("point", ["C4", "R2"])
-def test_a_worker_that_slept_past_its_lease_changes_nothing(point: str, tmp_path: Path) -> None:
+def test_a_worker_that_slept_past_its_lease_changes_nothing(point: str, place: Path) -> None:
     async def run(directory: Path) -> bool:
         async with Trial(directory, lease_s=LEASE_S) as trial:
             handle = await trial.enqueue(trial.work, 7)
             with victim(trial, f"{point}=stop") as child:
-                if not await _is_file_free(trial, child):
+                if not await _is_store_free(trial, child):
                     return False
                 zombie = trial.glance.identity(child.pid)
                 async with trial.hf.worker():
@@ -100,17 +116,17 @@ def test_a_worker_that_slept_past_its_lease_changes_nothing(point: str, tmp_path
             assert report.runs == 2
             return True
 
-    _once_the_stop_leaves_the_file_free(tmp_path, run)
+    _once_the_stop_leaves_the_store_free(place, run)
 
 
-def test_every_write_of_a_zombie_is_refused(tmp_path: Path) -> None:
+def test_every_write_of_a_zombie_is_refused(place: Path) -> None:
     async def run(directory: Path) -> bool:
         async with Trial(directory, lease_s=LEASE_S) as trial:
             handle = await trial.enqueue(trial.hold, 7)
             with victim(trial) as child:
                 await trial.started()
                 child.signal(SIGSTOP)
-                if not await _is_file_free(trial, child):
+                if not await _is_store_free(trial, child):
                     return False
                 zombie = trial.glance.identity(child.pid)
                 async with trial.hf.worker():
@@ -131,15 +147,15 @@ def test_every_write_of_a_zombie_is_refused(tmp_path: Path) -> None:
             assert report.sound, report
             return True
 
-    _once_the_stop_leaves_the_file_free(tmp_path, run)
+    _once_the_stop_leaves_the_store_free(place, run)
 
 
-def test_a_nap_shorter_than_the_lease_costs_nothing(tmp_path: Path) -> None:
+def test_a_nap_shorter_than_the_lease_costs_nothing(place: Path) -> None:
     async def run() -> None:
-        async with Trial(tmp_path, lease_s=30.0) as trial:
+        async with Trial(place, lease_s=30.0) as trial:
             handle = await trial.enqueue(trial.hold, 7)
             log = trial.place.logs / "napper.log"
-            child = Child("tests.faults.worker", tmp_path, 30.0, log=log)
+            child = Child("tests.faults.worker", place, 30.0, log=log)
             try:
                 await trial.started()
                 child.signal(SIGSTOP)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -47,35 +48,56 @@ def read_sqlite(path: Path | str, *, as_of: float | None = None) -> StoreRecord:
 
 
 def _jobs(db: sqlite3.Connection) -> dict[str, JobRecord]:
-    places: dict[bytes, list[Place]] = defaultdict(list)
-    for table, columns in _PLACES.items():
-        for job_id, *row in db.execute(f"SELECT job_id, {columns} FROM {table}"):
-            places[job_id].append(_place(*row))
-    attempts: dict[bytes, list[AttemptRow]] = defaultdict(list)
-    for job_id, token, number, cause, worker, *times in db.execute(
-        "SELECT job_id, token, number, cause, worker, coalesce(started_at, 0.0), ended_at FROM attempt"
-    ):
-        attempts[job_id].append(AttemptRow(token, number, cause, _worker(worker), *times))
-    waits: dict[bytes, list[str]] = defaultdict(list)
-    for join_id, job_id in db.execute("SELECT join_id, job_id FROM member EXCEPT SELECT join_id, job_id FROM arrival"):
-        waits[join_id].append(text_id(job_id))
-    bodies: dict[bytes, tuple[Any, ...]] = {
-        row[0]: row for row in db.execute("SELECT id, queue, max_attempts, limit_key, limit_size FROM job")
-    }
+    places = [
+        (text_id(job_id), _place(*row))
+        for table, columns in _PLACES.items()
+        for job_id, *row in db.execute(f"SELECT job_id, {columns} FROM {table}")
+    ]
+    attempts = [
+        (text_id(job_id), AttemptRow(token, number, cause, _worker(worker), *times))
+        for job_id, token, number, cause, worker, *times in db.execute(
+            "SELECT job_id, token, number, cause, worker, coalesce(started_at, 0.0), ended_at FROM attempt"
+        )
+    ]
+    waits = db.execute("SELECT join_id, job_id FROM member EXCEPT SELECT join_id, job_id FROM arrival")
+    bodies = db.execute("SELECT id, queue, max_attempts, limit_key, limit_size FROM job")
+    return assemble(
+        [(text_id(job_id), *rest) for job_id, *rest in bodies],
+        places,
+        attempts,
+        [(text_id(join_id), text_id(job_id)) for join_id, job_id in waits],
+    )
+
+
+def assemble(
+    bodies: Iterable[tuple[Any, ...]],
+    places: Iterable[tuple[str, Place]],
+    attempts: Iterable[tuple[str, AttemptRow]],
+    waits: Iterable[tuple[Any, ...]],
+) -> dict[str, JobRecord]:
+    """The jobs of a store by their ids, from rows that begin with one; bodies are (id, queue, max_attempts, limit)."""
+    placed, tried, waiting = _grouped(places), _grouped(attempts), _grouped(waits)
+    described = {job_id: rest for job_id, *rest in bodies}
     records = {}
-    for job_id in bodies.keys() | places.keys():  # a row without its body is still a job that exists
-        _, queue, max_attempts, limit_key, limit_size = bodies.get(job_id, (job_id, "", None, None, None))
-        record = JobRecord(
-            job_id=text_id(job_id),
+    for job_id in described.keys() | placed.keys():  # a row without its body is still a job that exists
+        queue, max_attempts, limit_key, limit_size = described.get(job_id, ("", None, None, None))
+        records[job_id] = JobRecord(
+            job_id=job_id,
             queue=queue,
-            places=tuple(places[job_id]),
-            attempts=tuple(attempts[job_id]),
+            places=tuple(placed[job_id]),
+            attempts=tuple(tried[job_id]),
             max_attempts=max_attempts,
-            waits_for=tuple(waits[job_id]),
+            waits_for=tuple(waiting[job_id]),
             limit=None if limit_key is None else (limit_key, limit_size),
         )
-        records[record.job_id] = record
     return records
+
+
+def _grouped(rows: Iterable[tuple[Any, ...]]) -> defaultdict[str, list[Any]]:
+    groups: defaultdict[str, list[Any]] = defaultdict(list)
+    for job_id, row in rows:
+        groups[job_id].append(row)
+    return groups
 
 
 def _place(state: str, token: int | None, worker: bytes | None, *rest: Any) -> Place:

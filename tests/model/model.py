@@ -69,8 +69,10 @@ class Expected(NamedTuple):
 class Model:
     """All verbs, synchronous, with the same answers as the store's."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, *, lanes_at_once: bool = False) -> None:
+        """`lanes_at_once`: how a claim looks at its lanes, which the contract leaves open. See `claim`."""
         self.now = now
+        self._lanes_at_once = lanes_at_once
         self.jobs: dict[JobId, Job] = {}
         self.workers: dict[WorkerId, float] = {}
         self.keys: dict[tuple[str, str], Key] = {}
@@ -126,6 +128,8 @@ class Model:
 
     def claim(self, lanes: Mapping[Lane, int], *, alone: bool) -> tuple[list[Expected], dict[Lane, int], bool]:
         """What a valid worker gets; `lease` is called with the tokens that the store gave."""
+        if self._lanes_at_once and not alone:
+            return self._claim_at_once(lanes)
         runs: list[Expected] = []
         scanned: dict[Lane, int] = {}
         lonely = False
@@ -137,14 +141,35 @@ class Model:
             for job in head:
                 if self._overdue(job):
                     self._end(job, State.CANCELLED, EXPIRED)
-                elif not self._take_slot(job):
-                    job.state, job.reason, job.park_key = State.PARKED, LIMIT, job.new.limit and job.new.limit.key
                 else:
-                    job.state, job.reason, job.park_key = State.RUNNING, None, None
-                    job.attempt += 1
-                    runs.append(Expected(job.new.id, job.attempt, job.losses >= 2))
+                    self._run_or_park(job, runs)
             lonely = lonely or (not alone and bool(self.ready_in(lane, alone=True)))
         return runs, scanned, lonely
+
+    def _claim_at_once(self, lanes: Mapping[Lane, int]) -> tuple[list[Expected], dict[Lane, int], bool]:
+        """The heads of all lanes first; what their endings release or unpark is for the next claim."""
+        asked = {lane: quota for lane, quota in lanes.items() if lane.queue not in self.paused}
+        heads = {lane: self.ready_in(lane, alone=False)[:quota] for lane, quota in asked.items()}
+        lonely = any(self.ready_in(lane, alone=True) for lane in asked)
+        taken = sorted((job for head in heads.values() for job in head), key=lambda job: job.seq)
+        overdue = [job for job in taken if self._overdue(job)]
+        for job in taken:
+            job.state = State.RUNNING  # out of the way of all that follows
+        for job in overdue:
+            self._end(job, State.CANCELLED, EXPIRED)
+        runs: list[Expected] = []
+        for job in taken:
+            if job not in overdue:
+                self._run_or_park(job, runs)
+        return runs, {lane: len(head) for lane, head in heads.items()}, lonely
+
+    def _run_or_park(self, job: Job, runs: list[Expected]) -> None:
+        if not self._take_slot(job):
+            job.state, job.reason, job.park_key = State.PARKED, LIMIT, job.new.limit and job.new.limit.key
+            return
+        job.state, job.reason, job.park_key = State.RUNNING, None, None
+        job.attempt += 1
+        runs.append(Expected(job.new.id, job.attempt, job.losses >= 2))
 
     def lease(self, worker: WorkerId, tokens: Mapping[JobId, int]) -> None:
         for job_id, token in tokens.items():

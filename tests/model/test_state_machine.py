@@ -1,18 +1,22 @@
-"""The SQLite store in lock-step with the model: any order of any verbs, the same answers and the same jobs."""
+"""Each store in lock-step with the model: any order of any verbs, the same answers and the same jobs."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from random import Random
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import hypothesis.strategies as st
+import psycopg
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from tests.postgres.clock import ServerClock, stopped_clock
+from tests.postgres.emptied import empty
+from tests.postgres.fixtures import PostgresSchema
 
 from holdfast.core.cause import Cause
 from holdfast.core.errors import LeaseLost
@@ -23,7 +27,8 @@ from holdfast.core.settlement import UNKNOWN_TASK, Settlement
 from holdfast.core.state import State
 from holdfast.core.transition import allowed
 from holdfast.runtime.clock import ManualClock
-from holdfast.stores.base import CancelRequest, Inserted, JobFilter, Swept
+from holdfast.stores.base import CancelRequest, Inserted, JobFilter, Store, Swept
+from holdfast.stores.postgres import PostgresStore
 from holdfast.stores.sqlite import SqliteStore
 from holdfast.testing.contracts.arrange import a_worker, an_id
 from model.choices import (
@@ -54,17 +59,21 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.clock = ManualClock()
-        self.model = Model(self.clock.now())
+        self.clock, self.store = self.make()
+        self.model = Model(self.clock.now(), lanes_at_once=isinstance(self.store, PostgresStore))
         self.leading = Leading()
         self.runner = asyncio.Runner()
-        self.store = SqliteStore(":memory:", clock=self.clock)
         self.do(self.store.open())
         self.asked: dict[JobId, NewJob] = {}
         self.workers: list[WorkerId] = [uuid4()]  # the first was never registered
         self.runs: list[tuple[WorkerId, JobId, int]] = []
         self.last_token = 0
         self.states: dict[JobId, State | None] = {}
+
+    def make(self) -> tuple[ManualClock, Store]:
+        """A clock, and an empty store that goes by it."""
+        clock = ManualClock()
+        return clock, SqliteStore(":memory:", clock=clock)
 
     def do(self, call: Awaitable[T]) -> T:
         async def run() -> T:
@@ -233,10 +242,12 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.runs += [(worker, job.id, job.token) for job in claim.jobs]
         self.compare()
 
-    def comparable(self, runs: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Runs of the ordered lanes as they come, the others by id."""
-        ordered = [tuple(run) for run in runs if self.model.jobs[run[0]].lane in ORDERED]
-        return ordered, sorted(tuple(run) for run in runs if self.model.jobs[run[0]].lane == AFTER)
+    def comparable(self, runs: list[Any]) -> dict[Lane, list[Any]]:
+        """The runs of each ordered lane as they come, the others by id."""
+        by_lane: dict[Lane, list[Any]] = {lane: [] for lane in LANES}
+        for run in runs:
+            by_lane[self.model.jobs[run[0]].lane].append(tuple(run))
+        return by_lane | {AFTER: sorted(by_lane[AFTER])}
 
     def settle_anything(self, pick: Pick) -> None:
         """Any word on any run of one worker: current, over, taken away, or somebody else's."""
@@ -369,5 +380,24 @@ def may_become(before: State | None, after: State | None) -> bool:
     return before == after or allowed(before, after) or any(allowed(state, after) for state in middles)
 
 
-def test_the_store_is_what_the_model_says() -> None:
+def test_the_sqlite_store_is_what_the_model_says() -> None:
     run_state_machine_as_test(StoreAgainstModel, settings=settings.get_profile("model"))
+
+
+@pytest.fixture
+def server_clock(postgres_tables: PostgresSchema) -> Iterator[ServerClock]:
+    with stopped_clock(postgres_tables) as clock:
+        yield clock
+
+
+def test_the_postgres_store_is_what_the_model_says(postgres_tables: PostgresSchema, server_clock: ServerClock) -> None:
+    place = postgres_tables
+
+    class PostgresAgainstModel(StoreAgainstModel):
+        def make(self) -> tuple[ManualClock, Store]:
+            with psycopg.connect(place.url, autocommit=True) as connection:
+                empty(connection, place.schema)
+            # The clock goes on from example to example: it is dear to set, and nothing depends on where it stands.
+            return server_clock, PostgresStore(place.url, schema=place.schema, clock=server_clock)
+
+    run_state_machine_as_test(PostgresAgainstModel, settings=settings.get_profile("model on postgres"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -40,8 +41,13 @@ def postgres_tables(_tables: PostgresSchema) -> PostgresSchema:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'holdfast%'"
         )
-        connection.execute(EMPTY.format(schema=_tables.schema))
+        empty(connection, _tables.schema)
     return _tables
+
+
+def empty(connection: psycopg.Connection[Any], schema: str) -> None:
+    """Nothing but the tables themselves is left."""
+    connection.execute(EMPTY.format(schema=schema))  # type: ignore[call-overload]
 
 
 async def _migrate(place: PostgresSchema) -> None:

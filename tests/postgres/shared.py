@@ -12,6 +12,8 @@ from holdfast.local.binaries import wheel_binaries
 
 #: The server's processes may be killed all the same: what they have written is safe in the kernel's hands.
 QUICK = {"fsync": "off", "full_page_writes": "off", "max_connections": "300", "max_wal_size": "4GB"}
+#: What was committed is on the disk.
+DURABLE = QUICK | {"fsync": "on", "full_page_writes": "on"}
 
 # Not pytest's own directories: a server that root starts runs as somebody else, who cannot reach them.
 _PLACE = Path(tempfile.gettempdir())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import psycopg
-from tests.postgres.emptied import EMPTY
+from tests.postgres.emptied import empty
 from tests.postgres.fixtures import StartPostgres
 
 from holdfast.local.binaries import wheel_binaries
@@ -38,7 +38,7 @@ def test_the_contract_holds_on_postgresql_16(start_postgres: StartPostgres) -> N
             assert (await store.status()).engine.startswith("PostgreSQL 16")
             for name in SMOKE:
                 with psycopg.connect(server.url, autocommit=True) as connection:
-                    connection.execute(EMPTY.format(schema=store.schema))
+                    empty(connection, store.schema)
                 await CHECKS[name](store)
         finally:
             await store.close()

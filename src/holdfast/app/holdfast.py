@@ -7,7 +7,7 @@ import contextlib
 import functools
 import inspect
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
 
@@ -24,7 +24,7 @@ from holdfast.client.sync import Opened, Sync
 from holdfast.client.task import AsyncTask, SyncTask, Task
 from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults, check_defaults, check_queue_defaults, resolve_options
-from holdfast.core.errors import NotOpen
+from holdfast.core.errors import NotOpen, StoreUnavailable
 from holdfast.core.names import check_name
 from holdfast.core.options import Seconds
 from holdfast.core.provide import check_override
@@ -326,7 +326,10 @@ class Holdfast:
 
     async def _work(self, settings: dict[str, Any]) -> None:
         asyncio.get_running_loop().set_default_executor(DaemonExecutor())
-        async with stop_signals() as signals, self:
+        async with stop_signals() as signals, contextlib.AsyncExitStack() as stack:
+            if not await self._open_once_reachable(signals.wait(1)):
+                return
+            stack.push_async_callback(self.close)
             worker = self.worker(**settings)
             starting = asyncio.create_task(worker.start())  # takes as long as the store is out of reach
             first = asyncio.create_task(signals.wait(1))
@@ -341,6 +344,21 @@ class Holdfast:
                 task.cancel()
             if worker.failure is not None:
                 raise worker.failure
+
+    async def _open_once_reachable(self, stop: Awaitable[None]) -> bool:
+        """A worker may be started before its store; False when it was told to stop meanwhile."""
+        stopped = asyncio.ensure_future(stop)
+        health = StoreHealth(clock=self._clock, telemetry=self.telemetry)
+        while not stopped.done():
+            try:
+                await self.open()
+            except StoreUnavailable as error:
+                await asyncio.wait({stopped}, timeout=health.failed(error))
+            else:
+                health.worked()
+                stopped.cancel()
+                return True
+        return False
 
     def _open_store(self) -> Store:
         return self._require_open().store

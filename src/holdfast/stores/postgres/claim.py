@@ -7,7 +7,7 @@ or a limit, are passed over by it and claimed by themselves, in a transaction th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,9 +65,16 @@ class Taken(NamedTuple):
         return self._replace(jobs=sorted([*self.jobs, *claimed], key=lambda job: at[job.id]))
 
 
-def take_apart(rows: Sequence[Record], lanes: Mapping[Lane, int], floors: Floors) -> Taken:
-    """Sort out the rows; the floor of a lane that has more rises to behind the last of its jobs."""
+def take_apart(
+    rows: Sequence[Record], lanes: Mapping[Lane, int], floors: Floors, seen: Collection[JobId] = ()
+) -> Taken:
+    """Sort out the rows; the floor of a lane that has more rises to behind the last of its jobs.
+
+    `seen`: attached jobs that the first look has passed over; a second one comes by them again.
+    """
     found = sorted((row for row in rows if row[_KIND] in ("job", "attached")), key=_place_in_lane)
+    if seen:
+        found = [row for row in found if row[0] not in seen]
     jobs = [ClaimedJob._make(row[:_KIND]) for row in found if row[_KIND] == "job"]
     headless = [job for job in jobs if job.task is None]
     scanned = {lane: 0 for lane, quota in lanes.items() if quota > 0}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -15,9 +16,21 @@ import asyncpg
 if TYPE_CHECKING:
     from asyncpg import Connection
 
-#: How long a server may take to let us in, and to answer before we believe that the connection is dead.
+#: How long a server may take to let us in, and to answer before we believe that the connection is dead: at all, and
+#: where jobs wait for it.
 CONNECT_S = 10.0
 ANSWER_S = 60.0
+PROMPT_S = 15.0
+
+_SETTINGS = {
+    "default_transaction_isolation": "read committed",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
+#: What holds locks and says nothing is ended by the server: a machine that lost its power, a process that was stopped.
+#: Not where a user's code is at work, which may take its time.
+_IMPATIENT = {"idle_in_transaction_session_timeout": "30s"}
 
 # Accepted means on disk (P1), whatever is usual in this database; what is stricter stays.
 _DURABLE = (
@@ -32,6 +45,16 @@ _TYPES = (
 )
 
 
+class Kind(Enum):
+    """What a connection is for, in terms of how long an answer may take."""
+
+    ORDINARY = ANSWER_S
+    PROMPT = PROMPT_S
+    """Jobs wait for it."""
+    USERS = None
+    """Statements of the user's own."""
+
+
 class Doorway:
     """How connections to one server are made.
 
@@ -43,15 +66,15 @@ class Doorway:
         self._url = url
         self.pooled = pooled
 
-    async def open(self, purpose: str) -> Connection[Any]:
+    async def open(self, purpose: str, *, kind: Kind = Kind.ORDINARY) -> Connection[Any]:
         """A new connection; what goes wrong is asyncpg's error."""
         settings = {"application_name": f"holdfast {purpose}"}
         if not self.pooled:
-            settings["default_transaction_isolation"] = "read committed"
+            settings |= _SETTINGS if kind is Kind.USERS else _SETTINGS | _IMPATIENT
         connection = await asyncpg.connect(
             self._url,
             timeout=CONNECT_S,
-            command_timeout=ANSWER_S,
+            command_timeout=kind.value,
             statement_cache_size=0 if self.pooled else 200,
             server_settings=settings,
         )
@@ -74,12 +97,17 @@ async def _learn_types(connection: Connection[Any]) -> None:
     await learning.rollback()
 
 
+class NotConnected(Exception):
+    """No connection came about, for the reason that is its cause: whatever was to be asked was not asked."""
+
+
 class Line:
     """One connection, used by one caller at a time; belongs to the event loop that uses it first."""
 
-    def __init__(self, doorway: Doorway, purpose: str) -> None:
+    def __init__(self, doorway: Doorway, purpose: str, *, kind: Kind = Kind.ORDINARY) -> None:
         self._doorway = doorway
         self._purpose = purpose
+        self._kind = kind
         self._lock = asyncio.Lock()
         self._connection: Connection[Any] | None = None
 
@@ -89,16 +117,25 @@ class Line:
         async with self._lock:
             connection = self._connection
             if connection is None or connection.is_closed():
-                connection = self._connection = await self._doorway.open(self._purpose)
+                connection = self._connection = await self._open()
             try:
                 yield connection
-            except asyncpg.PostgresError:
+            except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
+                self._drop()
+                raise
+            except Exception:
                 if connection.is_closed() or connection.is_in_transaction():
                     self._drop()
                 raise
-            except BaseException:  # also a caller that is cancelled: what the server does with the statement is open
+            except BaseException:  # a caller that is cancelled: what the server does with the statement is open
                 self._drop()
                 raise
+
+    async def _open(self) -> Connection[Any]:
+        try:
+            return await self._doorway.open(self._purpose, kind=self._kind)
+        except Exception as error:
+            raise NotConnected from error
 
     async def close(self) -> None:
         """Say goodbye; a server that does not listen is left."""
@@ -118,8 +155,8 @@ class Line:
 class Lines:
     """A few lines for the same purpose; whoever comes takes the one that was used last."""
 
-    def __init__(self, doorway: Doorway, purpose: str, *, count: int) -> None:
-        self._free = [Line(doorway, purpose) for _ in range(count)]
+    def __init__(self, doorway: Doorway, purpose: str, *, count: int, kind: Kind = Kind.ORDINARY) -> None:
+        self._free = [Line(doorway, purpose, kind=kind) for _ in range(count)]
         self._all = tuple(self._free)
         self._places = asyncio.Semaphore(count)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast.core.errors import HoldfastError, NotOpen
 from holdfast.runtime.failpoints import FailpointHit, afailpoint, is_armed
 from holdfast.stores.moments import answer_lost, struck
-from holdfast.stores.postgres.connections import Doorway, Line, Lines
+from holdfast.stores.postgres.connections import Doorway, Kind, Line, Lines
 from holdfast.stores.postgres.errors import DRIVER_ERRORS, is_rolled_back, translate
 from holdfast.stores.postgres.insert import Refused
 from holdfast.stores.postgres.statements import statements
@@ -47,11 +47,11 @@ class Engine:
         self.doorway = Doorway(url, pooled=pooled)
         self.inserts = Line(self.doorway, "insert")
         self.keyed = Line(self.doorway, "insert keyed")
-        self.claims = Line(self.doorway, "claim")
-        self.settlements = Line(self.doorway, "settle")
+        self.claims = Line(self.doorway, "claim", kind=Kind.PROMPT)
+        self.settlements = Line(self.doorway, "settle", kind=Kind.PROMPT)
         self.verbs = Lines(self.doorway, "verbs", count=_VERBS)
         self.reports = Lines(self.doorway, "reports", count=_REPORTS)
-        self.transactions = Lines(self.doorway, "transaction", count=_TRANSACTIONS)
+        self.transactions = Lines(self.doorway, "transaction", count=_TRANSACTIONS, kind=Kind.USERS)
         """For the effects of runs that finish inside a transaction."""
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ from holdfast.core.errors import (
     StoreDataError,
     StoreUnavailable,
 )
+from holdfast.stores.postgres.connections import NotConnected
 
 #: Raised by our own functions: the worker has no valid lease.
 LEASE_LOST = "HF001"
@@ -42,6 +43,7 @@ _REMEDY = {
 }
 #: What the driver, or the network under it, raises; anything else is a bug and stays what it is.
 DRIVER_ERRORS = (
+    NotConnected,
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
@@ -63,12 +65,17 @@ _PERHAPS_COMMITTED = ("08", "57P", "XX")
 def translate(error: BaseException, place: str) -> HoldfastError:
     """Our error for one of the driver's; the original stays its cause."""
     where = f"PostgreSQL store {place}"
+    if isinstance(error, NotConnected) and error.__cause__ is not None:
+        ours = translate(error.__cause__, place)
+        if not isinstance(ours, StoreUnavailable):
+            return ours
+        return StoreUnavailable(f"{where} cannot be reached: {_words(error.__cause__)}")
     if isinstance(error, asyncpg.PostgresError):
         return _of_state(error.sqlstate or "", error, where)
     if isinstance(error, ValueError | OverflowError):
         return StoreDataError(f"{where} cannot keep a value: {error}")
     # InternalClientError: what asyncpg says of a connection that the server has ended while nobody looked.
-    return StoreUnavailable(f"{where} gave no answer: {str(error) or type(error).__name__}", unknown=True)
+    return StoreUnavailable(f"{where} gave no answer: {_words(error)}", unknown=True)
 
 
 def _of_state(state: str, error: BaseException, where: str) -> HoldfastError:
@@ -109,7 +116,7 @@ def translate_guest(error: Exception, place: str) -> Exception:
 
 
 def _words(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    return str(error) or ("no answer in time" if isinstance(error, TimeoutError) else type(error).__name__)
 
 
 def is_rolled_back(error: BaseException) -> bool:

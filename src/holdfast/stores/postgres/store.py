@@ -6,6 +6,7 @@ The verbs themselves live in the modules named after what they do; this one only
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -67,7 +68,9 @@ from holdfast.stores.postgres.wakeups import Wakeups
 T = TypeVar("T")
 
 DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
-_BEAT_S = 5.0
+#: The share of a lease that one try to renew it may take, and how long it may take at least.
+_RENEWAL = 0.25
+_RENEWAL_S = 1.0
 
 
 class PostgresStore:
@@ -104,12 +107,16 @@ class PostgresStore:
 
     async def open(self, *, migrate: bool = False) -> None:
         """Connect and check. The tables are made by `holdfast migrate`, or here where `migrate` says so."""
-        with self._engine.translated():
-            async with self._engine.verbs.connection() as connection:
-                await opening.check_server(connection, self._engine.place, pooled=self._pooled)
-                if migrate:
-                    await migrating.migrate(connection, self.schema, self._engine.place)
-                await migrating.check_schema_version(connection, self.schema, self._engine.place)
+        try:
+            with self._engine.translated():
+                async with self._engine.verbs.connection() as connection:
+                    await opening.check_server(connection, self._engine.place, pooled=self._pooled)
+                    if migrate:
+                        await migrating.migrate(connection, self.schema, self._engine.place)
+                    await migrating.check_schema_version(connection, self.schema, self._engine.place)
+        except BaseException:  # nobody closes what was never open
+            await self._engine.close()
+            raise
         self._wakeups.start()
 
     async def status(self) -> StoreStatus:
@@ -156,8 +163,10 @@ class PostgresStore:
         return await self._reopening(*await engine.transact(verb, engine.verbs, operation))
 
     async def _reopening(self, result: T, drained: Collection[str]) -> T:
-        if drained and await self._gates.reopen(drained):
-            self._wakeups.tell(Hint.OPENED)
+        """After the commit: whatever goes wrong here takes nothing back, and the next look at the gate opens it."""
+        with contextlib.suppress(StoreUnavailable):
+            if drained and await self._gates.reopen(drained):
+                self._wakeups.tell(Hint.OPENED)
         return result
 
     # ------------------------------------------------------------ enqueue
@@ -210,18 +219,30 @@ class PostgresStore:
         self._engine.check_open()
         self._beats.start()
         renewing = self._engine.call("renew_worker", self._lease, "workers.renew", worker, lease_s, held_for_s)
-        rows = await asyncio.wrap_future(self._beats.submit(renewing))
+        limit_s = max(_RENEWAL_S, lease_s * _RENEWAL)
+        rows = await asyncio.wrap_future(self._beats.submit(self._in_time(renewing, limit_s)))
         if not rows:
             raise LeaseLost(f"worker {worker} was declared dead: its jobs belong to others")
         return Renewal(rows[0][0], [HeldJob(job_id, token) for _, job_id, token in rows if job_id is not None])
+
+    async def _in_time(self, renewing: Awaitable[T], limit_s: float) -> T:
+        """A connection that has gone silent must not cost the lease: there is time to try another one."""
+        try:
+            async with asyncio.timeout(limit_s):
+                return await renewing
+        except TimeoutError:
+            raise StoreUnavailable(f"renew_worker: no answer within {limit_s:g} s", unknown=True) from None
 
     async def claim_jobs(
         self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
     ) -> Claim:
         if deadline_s <= 0:
             raise StoreUnavailable("claim_jobs: dropped at its deadline")
-        async with asyncio.timeout(deadline_s):
-            return await (self._claim_alone if alone else self._claim)(worker, lanes)
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await (self._claim_alone if alone else self._claim)(worker, lanes)
+        except TimeoutError:
+            raise StoreUnavailable(f"claim_jobs: no answer within {deadline_s:g} s", unknown=True) from None
 
     async def _claim(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
         self._floors.settle_down()
@@ -231,7 +252,7 @@ class PostgresStore:
         short = {lane: left for lane, left in short.items() if left > 0}
         if short:  # from above the ground: only a look from there says that a lane is empty
             self._floors.drop(short)
-            taken = taken.followed_by(await self._take(worker, short))
+            taken = taken.followed_by(await self._take(worker, short, seen=taken.attached))
         if taken.attached:
             claiming = partial(claim.claim_attached, worker=worker, job_ids=taken.attached)
             jobs, _ = await self._engine.transact("claim_jobs", self._engine.claims, claiming)
@@ -244,10 +265,10 @@ class PostgresStore:
         await self._reopening(None, taken.closed)
         return Claim(taken.jobs, taken.scanned, taken.lonely)
 
-    async def _take(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> claim.Taken:
+    async def _take(self, worker: WorkerId, lanes: Mapping[Lane, int], *, seen: Collection[JobId] = ()) -> claim.Taken:
         columns = claim.columns(lanes, self._floors)
         rows = await self._engine.call("claim_jobs", self._engine.claims, "claim_jobs.ordinary", worker, *columns)
-        return claim.take_apart(rows, lanes, self._floors)
+        return claim.take_apart(rows, lanes, self._floors, seen)
 
     async def _claim_alone(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
         claiming = partial(claim.claim_alone, worker=worker, lanes=lanes)

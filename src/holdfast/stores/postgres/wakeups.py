@@ -14,8 +14,6 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import asyncpg
-
 from holdfast.runtime.backoff import Backoff
 from holdfast.stores.base import Hint
 
@@ -27,10 +25,10 @@ if TYPE_CHECKING:
 #: Between two notifications: of new work, which idle workers wait for, and of everything else.
 _APART_S, _REST_APART_S = 0.005, 0.05
 _URGENT = (Hint.READY | Hint.TIMER | Hint.CANCEL | Hint.OPENED).value
-_PROBE_S = 15.0
-_PROBE_ANSWER_S = 5.0
+#: How long nothing is heard before the connection is tried, and how long it then has.
+PROBE_S = 15.0
+PROBE_ANSWER_S = 5.0
 _LAST_WORD_S = 1.0
-_TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 #: Beside the hints: jobs came back to old places, so that floors have to fall.
 RETURNED = 1 << 16
 
@@ -66,7 +64,7 @@ class Wakeups:
             await self._task
         self._task = None
         if self._unsaid:
-            with contextlib.suppress(*_TROUBLE):
+            with contextlib.suppress(Exception):  # a hint may be lost
                 async with asyncio.timeout(_LAST_WORD_S):
                     await self._say_last()
 
@@ -125,7 +123,7 @@ class Wakeups:
                 self._on_returned()
                 backoff.reset()
                 await self._converse(connection)
-            except _TROUBLE:
+            except Exception:  # whatever is wrong with it: hints may be lost, and another connection may be better
                 await asyncio.sleep(backoff.next())
             finally:
                 if connection is not None:
@@ -136,8 +134,8 @@ class Wakeups:
         clock = asyncio.get_running_loop().time
         while True:
             while not self._unsaid:
-                if not await self._stirs(_PROBE_S):
-                    await connection.fetchval("SELECT 1", timeout=_PROBE_ANSWER_S)
+                if not await self._stirs(PROBE_S):
+                    await connection.fetchval("SELECT 1", timeout=PROBE_ANSWER_S)
             await self._say(connection)
             said_at_s = clock()
             await asyncio.sleep(_APART_S)
@@ -147,7 +145,7 @@ class Wakeups:
     async def _say(self, connection: Connection[Any]) -> None:
         said, self._unsaid = self._unsaid, 0
         await connection.execute(
-            "SELECT pg_notify($1, $2)", self._channel, f"{self._me} {said}", timeout=_PROBE_ANSWER_S
+            "SELECT pg_notify($1, $2)", self._channel, f"{self._me} {said}", timeout=PROBE_ANSWER_S
         )
 
     async def _stirs(self, at_most_s: float) -> bool:

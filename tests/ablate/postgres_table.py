@@ -1,0 +1,165 @@
+"""The safeguards of the PostgreSQL store: how each is taken out, and which tests must then go red."""
+
+from __future__ import annotations
+
+from tests.ablate.ablation import Ablation
+
+POSTGRES = "src/holdfast/stores/postgres/"
+FAULTS = "tests/faults/"
+BETWEEN = FAULTS + "test_rules_between_statements.py"
+LOST = FAULTS + "test_postgres_lost_answers.py"
+
+
+def _contract(topic: str) -> tuple[str, ...]:
+    return ("tests/contract/test_postgres.py", "-k", topic)
+
+
+ON_POSTGRES = (
+    Ablation(
+        "P2",
+        "PostgreSQL: an insert of the same id makes no second job",
+        POSTGRES + "migrations/0002_insert_jobs.sql",
+        """        ON CONFLICT DO NOTHING
+        RETURNING id, queue""",
+        """        RETURNING id, queue""",
+        _contract("insert"),
+    ),
+    Ablation(
+        "P2",
+        "PostgreSQL: an insert without an answer is unknown, not failed",
+        POSTGRES + "errors.py",
+        """_PERHAPS_COMMITTED = ("08", "57P", "XX")""",
+        """_PERHAPS_COMMITTED = ("57P", "XX")""",
+        (LOST, "-k", "unknown"),
+    ),
+    Ablation(
+        "P3",
+        "PostgreSQL: a renewal tells of leases whose claim was never answered",
+        POSTGRES + "sql/workers.sql",
+        "ON a.worker = $1 AND a.started_at",
+        "ON a.worker = $1 AND false AND a.started_at",
+        (FAULTS + "test_rules.py", "-k", "rule_2_a_renewal and postgres"),
+    ),
+    Ablation(
+        "P3",
+        "PostgreSQL: a settlement whose answer was lost is known again",
+        POSTGRES + "settle.py",
+        "verdict or (Verdict.ALREADY if recorded[run] in causes(settlement) else Verdict.LOST)",
+        "verdict or Verdict.LOST",
+        _contract("settle or fencing"),
+    ),
+    Ablation(
+        "P4",
+        "PostgreSQL: a key that somebody else was quicker with is read again",
+        POSTGRES + "insert.py",
+        """        if ours >= wanted.keys():
+            return refused""",
+        """        return refused""",
+        (FAULTS + "test_rules.py", "-k", "two_crowds and postgres"),
+    ),
+    Ablation(
+        "P5",
+        "PostgreSQL: successes are fenced by token",
+        POSTGRES + "migrations/0004_settle_jobs.sql",
+        "a.token = s.token AND a.worker = _worker",
+        "a.worker = _worker",
+        _contract("fencing"),
+    ),
+    Ablation(
+        "P5",
+        "PostgreSQL: successes are fenced by worker",
+        POSTGRES + "migrations/0004_settle_jobs.sql",
+        "a.token = s.token AND a.worker = _worker",
+        "a.token = s.token",
+        _contract("fencing"),
+    ),
+    Ablation(
+        "P5",
+        "PostgreSQL: other outcomes are fenced by token",
+        POSTGRES + "sql/settle_jobs.sql",
+        "WHERE a.job_id = s.job_id AND a.token = s.token AND a.worker = $1",
+        "WHERE a.job_id = s.job_id AND a.worker = $1",
+        _contract("fencing"),
+    ),
+    Ablation(
+        "P5",
+        "PostgreSQL: other outcomes are fenced by worker",
+        POSTGRES + "sql/settle_jobs.sql",
+        "WHERE a.job_id = s.job_id AND a.token = s.token AND a.worker = $1",
+        "WHERE a.job_id = s.job_id AND a.token = s.token AND $1::uuid IS NOT NULL",
+        _contract("fencing"),
+    ),
+    Ablation(
+        "P5",
+        "PostgreSQL: a claim needs a valid lease",
+        POSTGRES + "migrations/0003_claim_jobs.sql",
+        "WHERE id = _worker AND lease_until > holdfast.clock() FOR KEY SHARE",
+        "WHERE id = _worker FOR KEY SHARE",
+        _contract("claim"),
+    ),
+    Ablation(
+        "P5",
+        "PostgreSQL: a claim holds its worker's row until it commits",
+        POSTGRES + "migrations/0003_claim_jobs.sql",
+        "lease_until > holdfast.clock() FOR KEY SHARE",
+        "lease_until > holdfast.clock()",
+        (BETWEEN, "-k", "rule_1"),
+    ),
+    Ablation(
+        "P5",
+        "PostgreSQL: reaping removes the worker before its leases move",
+        POSTGRES + "sql/workers.sql",
+        "DELETE FROM holdfast.worker WHERE id IN (",
+        "UPDATE holdfast.worker SET pid = pid WHERE id IN (",
+        _contract("leases or reap or claim"),
+    ),
+    Ablation(
+        "rule 4",
+        "PostgreSQL: an arrival at a join counts once",
+        POSTGRES + "migrations/0001_tables.sql",
+        """    counted  bool NOT NULL DEFAULT true,
+    PRIMARY KEY (join_id, job_id)""",
+        """    counted  bool NOT NULL DEFAULT true""",
+        _contract("joins"),
+    ),
+    Ablation(
+        "rule 4",
+        "PostgreSQL: a run that somebody waits for takes the longer way",
+        POSTGRES + "sql/insert_jobs.sql",
+        "UPDATE holdfast.active SET attached = true",
+        "UPDATE holdfast.active SET attached = attached",
+        (BETWEEN, *_contract("joins")[:1], "-k", "joins or begins_to_wait"),
+    ),
+    Ablation(
+        "rule 7",
+        "PostgreSQL: reaping waits for nobody's transaction",
+        POSTGRES + "sql/workers.sql",
+        "SELECT ctid FROM holdfast.active WHERE worker = ANY ($1) FOR UPDATE SKIP LOCKED",
+        "SELECT ctid FROM holdfast.active WHERE worker = ANY ($1) FOR UPDATE",
+        (BETWEEN, "-k", "rule_7"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: the slots of a limit are taken one transaction after the other",
+        POSTGRES + "sql/end_jobs.sql",
+        "SELECT pg_advisory_xact_lock(hashtextextended('holdfast.slot ' || $1, 0))",
+        "SELECT $1::text",
+        (FAULTS + "test_rules_clock_and_limits.py", "-k", "workers_that_race and postgres"),
+    ),
+    Ablation(
+        "order",
+        "PostgreSQL: a claim that came back short looks again from the ground",
+        POSTGRES + "store.py",
+        "        if short:  # from above",
+        "        if False:  # from above",
+        (BETWEEN, "-k", "below_the_floor"),
+    ),
+    Ablation(
+        "P10",
+        "PostgreSQL: a silent connection does not cost the lease",
+        POSTGRES + "store.py",
+        "limit_s = max(_RENEWAL_S, lease_s * _RENEWAL)",
+        "limit_s = 3600.0",
+        (LOST, "-k", "heartbeat"),
+    ),
+)
