@@ -55,6 +55,23 @@ def test_an_open_transaction_of_a_user_blocks_nobody(postgres_tables: PostgresSc
     run(scenario)
 
 
+def test_a_key_in_an_open_transaction_holds_up_its_own_callers_only(postgres_tables: PostgresSchema) -> None:
+    bench = Bench(postgres_tables)
+
+    async def scenario() -> None:
+        async with bench.hf, desk(bench.hf, "asyncpg", bench.place.url) as at:
+            mine = await at.enqueue(bench.work, 1, key="k")
+            keys = [f"other-{n}" for n in range(20)]
+            waiting = asyncio.create_task(bench.work.options(key="k").enqueue(1))
+            others = await asyncio.gather(*(bench.work.options(key=key).enqueue(1) for key in keys))
+            assert len({job.id for job in others}) == 20
+            assert not waiting.done(), "whose key it is decides the open transaction"
+            await at.commit()
+            assert (await waiting).id == mine.id
+
+    run(scenario)
+
+
 USER = """
 import asyncio, sys
 import asyncpg

@@ -8,6 +8,7 @@ Duties:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NoReturn
@@ -17,6 +18,7 @@ from holdfast.config import Config
 from holdfast.core.backpressure import retry_after
 from holdfast.core.errors import (
     IdempotencyConflict,
+    KeyHeld,
     OutcomeUnknown,
     QueueFull,
     StoreDataError,
@@ -30,6 +32,9 @@ from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, Inser
 from holdfast.telemetry.events import JobEnqueued, QueueClosed, QueueOpened
 from holdfast.telemetry.hub import Telemetry
 
+#: Between two tries for a key that is in an open transaction.
+_HELD_S = 0.25
+
 
 class Enqueuer:
     """See the module's duties."""
@@ -40,7 +45,7 @@ class Enqueuer:
         self._clock = clock
         self._telemetry = telemetry
         self._plain: Batcher[NewJob, InsertResult] = Batcher(self._insert, is_data_error=_is_data_error)
-        self._keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert, is_data_error=_is_data_error)
+        self._keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert, is_data_error=_is_one_jobs_fault)
         self._lines: dict[str, WaitingLine] = {}
         self._leave = store.subscribe(self._on_hint)
 
@@ -53,13 +58,13 @@ class Enqueuer:
 
     async def enqueue(self, job: NewJob, *, wait_s: float) -> JobId:
         """Store one job; returns the id under which it is known, which an idempotency key may decide."""
-        batcher = self._plain if job.key is None else self._keyed
-        answer = await batcher.put(job)
+        put = self._plain.put if job.key is None else self._put_keyed
+        answer = await put(job)
         if type(answer) is not Inserted:
             if isinstance(answer, Full):
 
                 async def again() -> list[InsertResult]:
-                    return [await batcher.put(job)]
+                    return [await put(job)]
 
                 [answer] = await self._wait_for_room(answer, again, wait_s)
             if not isinstance(answer, Inserted | Existing):
@@ -67,6 +72,17 @@ class Enqueuer:
         if self._telemetry.wants(JobEnqueued) and isinstance(answer, Inserted) and answer.state:
             self._telemetry.emit(JobEnqueued(job.id, job.task, job.queue, job.priority, answer.state))
         return answer.job_id
+
+    async def _put_keyed(self, job: NewJob) -> InsertResult:
+        """A key may be in somebody's open transaction: whoever wants it waits, and holds up nobody else."""
+        deadline_s = self._clock.monotonic() + self._config.wait_s
+        while True:
+            try:
+                return await self._keyed.put(job)
+            except KeyHeld:
+                if self._clock.monotonic() >= deadline_s:
+                    raise
+                await asyncio.sleep(_HELD_S)
 
     async def enqueue_many(self, jobs: Sequence[NewJob], *, wait_s: float) -> list[JobId]:
         """Store all of them in one transaction, or none."""
@@ -93,7 +109,7 @@ class Enqueuer:
 
         def worth_repeating(error: BaseException) -> bool:
             nonlocal unknown
-            if not isinstance(error, StoreUnavailable):
+            if not isinstance(error, StoreUnavailable) or (isinstance(error, KeyHeld) and not whole):
                 return False
             unknown = unknown or error.unknown
             # Certainly not written: the caller may hear of it soon. Perhaps written: find out, if it takes long.
@@ -157,6 +173,10 @@ def _raise_full(full: Full) -> NoReturn:
 
 def _is_data_error(error: BaseException) -> bool:
     return isinstance(error, StoreDataError)
+
+
+def _is_one_jobs_fault(error: BaseException) -> bool:
+    return isinstance(error, StoreDataError | KeyHeld)
 
 
 def refuse(job: NewJob, answer: Conflict | Full | Withheld, *, index: int | None = None) -> NoReturn:

@@ -20,6 +20,7 @@ HoldfastError
 ├── RetryLater               raised by a task: run again after a delay, not counted as an attempt
 └── StoreError
     ├── StoreUnavailable     out of reach, locked or full for now; the same call may succeed later
+    │   └── KeyHeld          the idempotency key is in a transaction that is still open
     ├── OutcomeUnknown       the store may or may not have committed; asking again was given up
     ├── StoreDataError       the store refuses these very rows; other rows would pass
     └── StoreBroken          wrong file, wrong schema, no permission: a person has to act
@@ -159,6 +160,10 @@ class StoreUnavailable(StoreError):
         self.unknown = unknown
         """True: the write may have been committed, only the answer is missing."""
         super().__init__(message)
+
+
+class KeyHeld(StoreUnavailable):
+    """The idempotency key is held by a transaction that is still open; nothing was enqueued under it."""
 
 
 class OutcomeUnknown(StoreError):

@@ -7,6 +7,7 @@ import asyncpg
 from holdfast.core.errors import (
     HoldfastError,
     InvalidOptions,
+    KeyHeld,
     LeaseLost,
     StoreBroken,
     StoreDataError,
@@ -102,7 +103,7 @@ def translate_guest(error: Exception, place: str) -> Exception:
     if state in ROLLED_BACK:
         return error
     if state == LOCK_TIMEOUT:
-        return StoreUnavailable(
+        return KeyHeld(
             "an idempotency key is held by another transaction that is still open; nothing was enqueued, and your "
             "transaction can go on: try again, or let the other one end first"
         )

@@ -44,7 +44,6 @@ async def finishing(engine: Engine, tell: Callable[[Hint], None]) -> AsyncIterat
             connection = await _connection(engine, stack)
             transaction = connection.transaction(isolation="read_committed")
             await transaction.start()
-            await connection.execute(engine.sql["finish.durable"])
         block = FinishBlock(engine, tell, connection, transaction)
         failure: BaseException | None = None
         try:

@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+import asyncpg
+
+from holdfast.core.errors import KeyHeld
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
 from holdfast.stores.base import Conflict, Full, Hint, Inserted, InsertResult, Withheld
@@ -53,7 +56,14 @@ class Refused(Exception):
 async def insert_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapping[str, Full]) -> list[InsertResult]:
     """In a transaction of ours, which waits for nobody for long."""
     await tx.value("insert_jobs.set_lock_timeout")
-    return await add_jobs(tx, jobs, whole=whole, shut=shut)
+    try:
+        return await add_jobs(tx, jobs, whole=whole, shut=shut)
+    except asyncpg.LockNotAvailableError as error:
+        keys = ", ".join(repr(job.key.key) for job in jobs[:3] if job.key is not None)
+        raise KeyHeld(
+            f"a transaction that is still open holds the idempotency key (among {keys}) or a job that is waited for; "
+            "nothing was enqueued: try again when it has ended"
+        ) from error
 
 
 async def add_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapping[str, Full]) -> list[InsertResult]:

@@ -44,7 +44,7 @@ END $$;
 CREATE FUNCTION holdfast.take_keys(
     _tenants text[], _keys text[], _fingerprints bytea[], _job_ids uuid[], _windows_s float8[], _now timestamptz
 ) RETURNS TABLE (tenant text, key text) LANGUAGE plpgsql
-SET lock_timeout = '2s'
+SET lock_timeout = '500ms'
 AS $$
 #variable_conflict use_column
 BEGIN

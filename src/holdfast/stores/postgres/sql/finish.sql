@@ -1,9 +1,5 @@
 -- finish: a run succeeds inside a transaction of its own, together with its effect.
 
--- name: durable
--- Until this transaction ends: a success that is told is on disk, whatever is usual in this database.
-SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
-
 -- name: prepare
 -- From here to the commit nobody waits for long, neither for us nor we for others: a process that is stopped between
 -- the two would keep its job from everybody. And what is committed is on disk, whatever the user has set.
