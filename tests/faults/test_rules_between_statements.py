@@ -34,6 +34,7 @@ from holdfast.testing.contracts.arrange import (
     resume,
     start,
     state,
+    states,
 )
 
 
@@ -211,6 +212,6 @@ def test_rule_6_a_key_that_somebody_else_is_just_taking_is_waited_for_and_read_a
         release("insert_jobs.inside")
         await inserting
         assert await racing == [Existing(first.id)]
-        assert await state(one, second.id) is None
+        assert await states(one, second.id) == [None]
 
     _in_a_pair(postgres_place, play)
