@@ -55,7 +55,7 @@ ON_POSTGRES = (
         """        if ours >= wanted.keys():
             return refused""",
         """        return refused""",
-        (FAULTS + "test_rules.py", "-k", "two_crowds and postgres"),
+        (BETWEEN, "-k", "rule_6"),
     ),
     Ablation(
         "P5",
@@ -120,7 +120,7 @@ ON_POSTGRES = (
         """    counted  bool NOT NULL DEFAULT true,
     PRIMARY KEY (join_id, job_id)""",
         """    counted  bool NOT NULL DEFAULT true""",
-        _contract("joins"),
+        (BETWEEN, "-k", "dies_twice"),
     ),
     Ablation(
         "rule 4",
@@ -144,7 +144,7 @@ ON_POSTGRES = (
         POSTGRES + "sql/end_jobs.sql",
         "SELECT pg_advisory_xact_lock(hashtextextended('holdfast.slot ' || $1, 0))",
         "SELECT $1::text",
-        (FAULTS + "test_rules_clock_and_limits.py", "-k", "workers_that_race and postgres"),
+        (BETWEEN, "-k", "rule_11"),
     ),
     Ablation(
         "order",

@@ -53,10 +53,10 @@ SQLITE_AND_SHARED = (
         "P2",
         "an insert of the same id makes no second job",
         STORE + "insert.py",
-        """            if not _exists(tx, job):
+        """            if not _exists(tx, job.id):
                 tx.db.execute(SQL["body"], row)
                 fresh.append(job)""",
-        """            if not _exists(tx, job):
+        """            if not _exists(tx, job.id):
                 tx.db.execute(SQL["body"], row)
             fresh.append(job)""",
         _contract("insert"),
@@ -97,15 +97,15 @@ SQLITE_AND_SHARED = (
     Ablation(
         "P4",
         "the same key with another request is a conflict",
-        STORE + "insert.py",
-        "if fingerprint != job.key.fingerprint:",
-        "if False:",
+        "src/holdfast/stores/judging.py",
+        "same = holder.fingerprint == job.key.fingerprint",
+        "same = True",
         _contract("keys"),
     ),
     Ablation(
         "P4",
         "a key is scoped to its tenant",
-        STORE + "insert.py",
+        "src/holdfast/stores/judging.py",
         "scope = (job.tenant, job.key.key)",
         'scope = ("", job.key.key)',
         _contract("keys"),

@@ -33,7 +33,7 @@ _STANDSTILL_S = 3.0
 RESTART = "restart the server in immediate mode"
 #: The same where there is a server to be struck, too.
 SERVER_ROUND = (
-    *((name, 10 if name == "kill a worker" else (count + 1) // 2) for name, count in ROUND),
+    *((name, 13 if name == "kill a worker" else (count + 1) // 2) for name, count in ROUND),
     (RESTART, 1),
     ("end connections", 3),
 )

@@ -79,9 +79,21 @@ class Producer:
         self._most = 400 if app.hf.config.url.startswith("postgres") else 30
 
     async def work(self) -> None:
-        async with self._app.hf, stop_signals() as signals, asyncio.TaskGroup() as callers:
-            for _ in range(CALLERS):
-                callers.create_task(self._ask_until(signals.wait()))
+        await self._open()
+        try:
+            async with stop_signals() as signals, asyncio.TaskGroup() as callers:
+                for _ in range(CALLERS):
+                    callers.create_task(self._ask_until(signals.wait()))
+        finally:
+            await self._app.hf.close()
+
+    async def _open(self) -> None:
+        """The server may be starting again just now: whoever is no worker is told so, and tries again."""
+        while True:
+            try:
+                return await self._app.hf.open()
+            except StoreUnavailable:
+                await asyncio.sleep(0.05)
 
     async def _ask_until(self, stop: Awaitable[None]) -> None:
         stopped = asyncio.ensure_future(stop)

@@ -20,7 +20,7 @@ from tests.history.postgres_audit import looking_into
 from tests.postgres.fixtures import StartPostgres
 from tests.postgres.shared import DURABLE, QUICK, chosen_binaries
 
-from holdfast import JobHandle, StoreUnavailable
+from holdfast import JobHandle, OutcomeUnknown, StoreUnavailable
 from holdfast.core.state import State
 from holdfast.local import LocalPostgres
 from holdfast.stores.postgres import PostgresStore
@@ -169,7 +169,7 @@ async def _accepted(trial: Trial) -> JobHandle[int]:
     while True:
         try:
             return await trial.enqueue(trial.work, 7)
-        except StoreUnavailable:
+        except (StoreUnavailable, OutcomeUnknown):
             await asyncio.sleep(0.02)
 
 
@@ -274,16 +274,19 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.system
 def test_a_full_disk_loses_nothing_that_was_accepted(small_disk: Path, tmp_path: Path) -> None:
     async def run(server: LocalPostgres) -> None:
-        trial = await _at(tmp_path, server, wait_s=0.2)
+        trial = await _at(tmp_path, server, wait_s=0.2, unknown_after_s=2.0)
         async with trial:
             space = os.statvfs(small_disk)
             filler = small_disk / "filler"
             filler.write_bytes(b"\0" * (space.f_bavail * space.f_frsize - 8_000_000))
             accepted: list[JobHandle[Any]] = []
-            with pytest.raises(StoreUnavailable, match="PostgreSQL store"):
+            # It refuses, or it panics, which leaves the last call without an answer, and comes back, or does not.
+            with pytest.raises((StoreUnavailable, OutcomeUnknown)):
                 await _fill(trial, accepted)
             assert accepted
             filler.unlink()
+            if not server.running:
+                await asyncio.to_thread(server.start)
             await _accepted(trial)
             found = trial.glance.query("SELECT id FROM job WHERE queue = 'big'")
             assert {handle.id for handle in accepted} <= {job_id for (job_id,) in found}

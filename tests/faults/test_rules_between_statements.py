@@ -10,16 +10,19 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from tests.campaign.child import until
 from tests.faults.pair import Pair, pair
 from tests.faults.trial import PATIENCE_S
 
 from holdfast.core.cause import Cause
 from holdfast.core.errors import StoreUnavailable
-from holdfast.core.settlement import HandBack, Succeed, Verdict
+from holdfast.core.job import KeyClaim, LimitSlot
+from holdfast.core.settlement import Bury, HandBack, Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.runtime.failpoints import arm, release, wait_hit
-from holdfast.stores.base import CancelAnswer
+from holdfast.stores.base import CancelAnswer, Existing
 from holdfast.testing.contracts.arrange import (
+    ERROR,
     LONG_S,
     PLENTY,
     a_job,
@@ -31,6 +34,7 @@ from holdfast.testing.contracts.arrange import (
     resume,
     start,
     state,
+    states,
 )
 
 
@@ -153,5 +157,61 @@ def test_a_run_that_ends_while_somebody_begins_to_wait_for_it_releases_him(postg
         [follower] = await inserting
         await ending
         assert await state(one, follower) is State.READY
+
+    _in_a_pair(postgres_place, play)
+
+
+def test_rule_4_a_member_that_dies_twice_arrives_once(postgres_place: Path) -> None:
+    async def play(stores: Pair) -> None:
+        one, other, *_ = stores
+        first, second = await start(one), await start(one)
+        [follower] = await insert(other, a_job(waits_for=(first.id, second.id), queue="after"))
+        for run in (first, None):
+            again = run or await resume(one, first.id)
+            await one.settle_jobs(again.worker, [Bury(again.id, again.token, "permanent", ERROR)])
+            assert await one.replay_jobs([first.id]) == 1
+            assert await state(other, follower) is State.BLOCKED
+        await finish(one, second)
+        assert await state(other, follower) is State.READY
+
+    _in_a_pair(postgres_place, play)
+
+
+def test_rule_11_a_slot_is_counted_before_its_claim_has_committed(postgres_place: Path) -> None:
+    async def play(stores: Pair) -> None:
+        one, other, *_ = stores
+        ids = await insert(one, *(a_job(limit=LimitSlot("one", 1)) for _ in range(2)))
+        worker, elsewhere = await enlist(one), await enlist(other)
+        arm("claim_jobs.inside", "hang", skip=1)  # the ordinary claim, which passes them over, comes first
+        claiming = asyncio.ensure_future(claim(one, worker, 1))
+        await wait_hit("claim_jobs.inside")
+        racing = asyncio.ensure_future(claim(other, elsewhere))
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'"
+        is_over = lambda: racing.done() or stores.where.glance().query(waiting)  # noqa: E731
+        await until(is_over, within_s=PATIENCE_S, what="the other claim to wait for the limit")
+        release("claim_jobs.inside")
+        assert [job.id for job in await claiming] == ids[:1]
+        assert await racing == []
+        assert await state(other, ids[1]) is State.PARKED
+
+    _in_a_pair(postgres_place, play)
+
+
+def test_rule_6_a_key_that_somebody_else_is_just_taking_is_waited_for_and_read_again(postgres_place: Path) -> None:
+    async def play(stores: Pair) -> None:
+        one, other, *_ = stores
+        key = KeyClaim("k", b"request", LONG_S)
+        first, second = a_job(key=key), a_job(key=key)
+        arm("insert_jobs.inside", "hang")
+        inserting = asyncio.ensure_future(insert(one, first))
+        await wait_hit("insert_jobs.inside")
+        racing = asyncio.ensure_future(other.insert_jobs([second]))
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        is_over = lambda: racing.done() or stores.where.glance().query(waiting)  # noqa: E731
+        await until(is_over, within_s=PATIENCE_S, what="the other insert to wait for the key")
+        release("insert_jobs.inside")
+        await inserting
+        assert await racing == [Existing(first.id)]
+        assert await states(one, second.id) == [None]
 
     _in_a_pair(postgres_place, play)
