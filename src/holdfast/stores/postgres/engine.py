@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.core.errors import HoldfastError, NotOpen
@@ -105,12 +105,18 @@ class Engine:
         await self._committed(verb)
         return rows
 
+    @contextlib.asynccontextmanager
+    async def aside(self) -> AsyncIterator[Connection[Any]]:
+        """A connection for what is done before the store is open, or beside its verbs."""
+        with self.translated():
+            async with self.verbs.connection() as connection:
+                yield connection
+
     async def query(self, statement: str, *args: object) -> list[Record]:
         """One statement outside of the verbs."""
         self.check_open()
-        with self.translated():
-            async with self.verbs.connection() as connection:
-                return await connection.fetch(self.sql[statement], *args)
+        async with self.aside() as connection:
+            return await connection.fetch(self.sql[statement], *args)
 
     async def snapshot(self, report: Callable[[Tx], Awaitable[T]]) -> T:
         """Read on a connection for reports, which sees one state of the database from begin to end."""

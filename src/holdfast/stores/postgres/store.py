@@ -107,13 +107,13 @@ class PostgresStore:
 
     async def open(self, *, migrate: bool = False) -> None:
         """Connect and check. The tables are made by `holdfast migrate`, or here where `migrate` says so."""
+        place = self._engine.place
         try:
-            with self._engine.translated():
-                async with self._engine.verbs.connection() as connection:
-                    await opening.check_server(connection, self._engine.place, pooled=self._pooled)
-                    if migrate:
-                        await migrating.migrate(connection, self.schema, self._engine.place)
-                    await migrating.check_schema_version(connection, self.schema, self._engine.place)
+            async with self._engine.aside() as connection:
+                await opening.check_server(connection, place, pooled=self._pooled)
+                if migrate:
+                    await migrating.migrate(connection, self.schema, place)
+                await migrating.check_schema_version(connection, self.schema, place)
         except BaseException:  # nobody closes what was never open
             await self._engine.close()
             raise
@@ -121,22 +121,19 @@ class PostgresStore:
 
     async def status(self) -> StoreStatus:
         """What is there, told without opening or changing it."""
-        with self._engine.translated():
-            async with self._engine.verbs.connection() as connection:
-                return await opening.status(connection, self.schema, self._engine.place)
+        async with self._engine.aside() as connection:
+            return await opening.status(connection, self.schema, self._engine.place)
 
     async def migrate(self) -> list[str]:
         """Bring the schema up to date, without opening the store; the names of what was applied."""
-        with self._engine.translated():
-            async with self._engine.verbs.connection() as connection:
-                await opening.check_server(connection, self._engine.place, pooled=self._pooled)
-                return await migrating.migrate(connection, self.schema, self._engine.place)
+        async with self._engine.aside() as connection:
+            await opening.check_server(connection, self._engine.place, pooled=self._pooled)
+            return await migrating.migrate(connection, self.schema, self._engine.place)
 
     async def migration_plan(self) -> str:
         """The SQL that `migrate` would run now; empty where there is nothing to do."""
-        with self._engine.translated():
-            async with self._engine.verbs.connection() as connection:
-                return await migrating.plan(connection, self.schema)
+        async with self._engine.aside() as connection:
+            return await migrating.plan(connection, self.schema)
 
     async def close(self) -> None:
         await self._outbox.close()
