@@ -40,7 +40,7 @@ def test_a_server_out_of_reach_is_a_finding_and_its_password_is_masked(tmp_path:
     assert ended.code == 1
     assert found["setting url"]["found"] == "postgresql://shop:***@127.0.0.1:1/shop (variable HOLDFAST_URL)"
     assert found["store"]["verdict"] == "fail"
-    assert "127.0.0.1:1/shop (schema holdfast) gave no answer" in found["store"]["found"]
+    assert "127.0.0.1:1/shop (schema holdfast) cannot be reached" in found["store"]["found"]
     assert found["store"]["remedy"] == "start the server, or name another with `--url`; it may also be the network"
     assert "hidden" not in ended.out + ended.err
 

@@ -21,6 +21,7 @@ from holdfast import (
 )
 from holdfast.client.request import Request
 from holdfast.client.task import AsyncTask, SyncTask
+from holdfast.stores.base import JobPage
 
 hf = Holdfast(":memory:", concurrency=5)
 
@@ -94,7 +95,7 @@ async def by_name() -> None:
 
 async def operate() -> None:
     async with hf, hf.worker(concurrency=2):
-        assert_type(await hf.jobs.list(state="ready", limit=5), list[JobInfo])
+        assert_type(await hf.jobs.list(state="ready", limit=5), JobPage)
         await hf.jobs.cancel("01890a5d-ac96-774b-bcce-b302099a8057", reason="no")
         assert_type(await hf.dead.replay(task="mail"), int)
         await hf.dead.edit("01890a5d-ac96-774b-bcce-b302099a8057", 1, b=2)
@@ -111,7 +112,7 @@ def without_a_loop() -> None:
         assert_type(info, JobInfo)
     assert_type(shout.sync.enqueue("a", times=2).result(), str)
     assert_type(hf.sync.enqueue_many([add.request(1)]), list[SyncJobHandle[Any]])
-    assert_type(hf.sync.run(lambda client: client.jobs.list(state="dead")), list[JobInfo])
+    assert_type(hf.sync.run(lambda client: client.jobs.list(state="dead")), JobPage)
 
 
 def kinds() -> None:
