@@ -18,7 +18,7 @@ from tests.faults.test_worker_moments import victim
 from tests.faults.trial import PATIENCE_S, Trial
 from tests.history.postgres_audit import looking_into
 from tests.postgres.fixtures import StartPostgres
-from tests.postgres.shared import DURABLE, QUICK, chosen_binaries
+from tests.postgres.shared import QUICK, chosen_binaries, own_directory
 
 from holdfast import JobHandle, OutcomeUnknown, StoreUnavailable
 from holdfast.core.state import State
@@ -255,20 +255,19 @@ async def _fill(trial: Trial, accepted: list[JobHandle[Any]]) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
+def small_disk() -> Iterator[Path]:
     if os.geteuid() != 0:
         pytest.skip("SYSTEM TEST NOT RUN: mounting a small tmpfs needs root")
+    disk = own_directory()  # the server runs as somebody else where root starts it, and has to reach it
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", str(disk)], capture_output=True)
     if mounted.returncode:
         pytest.skip(f"SYSTEM TEST NOT RUN: cannot mount a tmpfs: {mounted.stderr.decode().strip()}")
-    for above in (disk, *disk.parents[:3]):
-        above.chmod(0o755)  # the server runs as somebody else where root starts it
     try:
+        disk.chmod(0o755)
         yield disk
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+        disk.rmdir()
 
 
 @pytest.mark.system

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from enum import Enum
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -48,11 +48,15 @@ _TYPES = (
 class Kind(Enum):
     """What a connection is for, in terms of how long an answer may take."""
 
-    ORDINARY = ANSWER_S
-    PROMPT = PROMPT_S
+    ORDINARY = auto()
+    PROMPT = auto()
     """Jobs wait for it."""
-    USERS = None
-    """Statements of the user's own."""
+    USERS = auto()
+    """Statements of the user's own, which may take their time."""
+
+    @property
+    def patience_s(self) -> float | None:
+        return {Kind.ORDINARY: ANSWER_S, Kind.PROMPT: PROMPT_S}.get(self)
 
 
 class Doorway:
@@ -74,7 +78,7 @@ class Doorway:
         connection = await asyncpg.connect(
             self._url,
             timeout=CONNECT_S,
-            command_timeout=kind.value,
+            command_timeout=kind.patience_s,
             statement_cache_size=0 if self.pooled else 200,
             server_settings=settings,
         )
