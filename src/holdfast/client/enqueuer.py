@@ -124,7 +124,8 @@ class Enqueuer:
                 clock=self._clock,
             )
         except StoreUnavailable as error:
-            if not unknown:
+            # A held key may be held by this very call, whose connection was cut: whoever wants it waits by himself.
+            if not unknown or (isinstance(error, KeyHeld) and not whole):
                 raise
             raise OutcomeUnknown(
                 f"the store did not answer for {self._config.unknown_after_s:g} s after it had been asked to insert "

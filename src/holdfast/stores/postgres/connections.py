@@ -28,9 +28,10 @@ _SETTINGS = {
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
-#: What holds locks and says nothing is ended by the server: a machine that lost its power, a process that was stopped.
-#: Not where a user's code is at work, which may take its time.
-_IMPATIENT = {"idle_in_transaction_session_timeout": "30s"}
+#: Not where a user's code is at work. What holds locks and says nothing is ended by the server: a machine that lost its
+#: power, a process that was stopped. And a plan made while a table was empty is kept until that is analysed: by then it
+#: may have a million rows, which must not be read one by one.
+_OURS_ALONE = {"idle_in_transaction_session_timeout": "30s", "enable_seqscan": "off"}
 
 # Accepted means on disk (P1), whatever is usual in this database; what is stricter stays.
 _DURABLE = (
@@ -74,7 +75,7 @@ class Doorway:
         """A new connection; what goes wrong is asyncpg's error."""
         settings = {"application_name": f"holdfast {purpose}"}
         if not self.pooled:
-            settings |= _SETTINGS if kind is Kind.USERS else _SETTINGS | _IMPATIENT
+            settings |= _SETTINGS if kind is Kind.USERS else _SETTINGS | _OURS_ALONE
         connection = await asyncpg.connect(
             self._url,
             timeout=CONNECT_S,

@@ -117,7 +117,9 @@ async def count_arrivals(tx: Tx, arrivals: Counter[JobId]) -> int:
     """Subtract from the joins what has arrived at them; returns how many were released."""
     if not arrivals:
         return 0
-    await tx.fetch("end_jobs.lock_joins", list(arrivals))
+    held = {row[0] for row in await tx.fetch("end_jobs.lock_joins", list(arrivals))}
+    if gone := arrivals.keys() - held:  # a join that has ended meanwhile, and could not see these arrivals
+        await tx.fetch("end_jobs.forget_arrivals", list(gone))
     counted = await tx.many("end_jobs.subtract", sorted(arrivals.items()))
     return await release(tx, [join_id for join_id, remaining in counted if remaining <= 0])
 

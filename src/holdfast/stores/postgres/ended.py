@@ -59,11 +59,11 @@ async def _forget(tx: Tx, job_ids: Sequence[JobId]) -> None:
 async def sweep(tx: Tx, *, limit: int) -> Swept:
     """Put right what nothing else did; every count but that of old keys is zero on a healthy store."""
     keys = await tx.fetch("sweep.drop_keys", tx.now, limit)
-    slots, unparked = await _sweep_limits(tx, limit)
     arrived = Counter(row[0] for row in await tx.fetch("sweep.uncounted", limit))
     await count_arrivals(tx, arrived)
     released = await release(tx, [row[0] for row in await tx.fetch("sweep.releasable", limit)])
     wrong = await fix_depths(tx)
+    slots, unparked = await _sweep_limits(tx, limit)  # last: claims and settlements wait for the limits held here
     return Swept(released, unparked, slots, len(keys), wrong)
 
 

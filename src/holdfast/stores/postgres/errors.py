@@ -67,6 +67,8 @@ def translate(error: BaseException, place: str) -> HoldfastError:
     """Our error for one of the driver's; the original stays its cause."""
     where = f"PostgreSQL store {place}"
     if isinstance(error, NotConnected) and error.__cause__ is not None:
+        if isinstance(error.__cause__, ValueError):  # what the driver says of a URL, and of the files that it names
+            return StoreBroken(f"{where} cannot be reached by its URL: {error.__cause__}")
         ours = translate(error.__cause__, place)
         if not isinstance(ours, StoreUnavailable):
             return ours

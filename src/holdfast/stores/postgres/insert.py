@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import asyncpg
 
@@ -68,7 +69,7 @@ async def insert_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapp
 
 async def add_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapping[str, Full]) -> list[InsertResult]:
     """One answer per job, in order. `whole`: when one cannot be taken, none is, by way of `Refused`."""
-    existing = {row[0] for row in await tx.fetch("insert_jobs.existing", [job.id for job in jobs])}
+    existing = {_id(row[0]) for row in await tx.fetch("insert_jobs.existing", [job.id for job in jobs])}
     refused = await _settle_keys(tx, jobs, shut, existing)
     if whole and any(isinstance(answer, Conflict | Full) for answer in refused.values()):
         raise Refused([refused.get(index, Withheld()) for index in range(len(jobs))])
@@ -88,7 +89,7 @@ async def _settle_keys(
     while True:
         scopes = sorted({(job.tenant, job.key.key) for job in jobs if job.key is not None})
         holders = {
-            (tenant, key): Holder(job_id, fingerprint)
+            (tenant, key): Holder(_id(job_id), fingerprint)
             for tenant, key, job_id, fingerprint in await tx.many("insert_jobs.holders", scopes, tx.now)
         }
         refused = judge(
@@ -117,7 +118,7 @@ async def _insert(tx: Tx, jobs: Sequence[NewJob]) -> dict[JobId, State]:
     """Bodies and places of those whose id is new; where each was put."""
     if not jobs:
         return {}
-    bodies = {row[0]: row[1] for row in await _bodies(tx, jobs)}
+    bodies = {_id(row[0]): row[1] for row in await _bodies(tx, jobs)}
     fresh = [job for job in jobs if job.id in bodies]
     await tx.many("insert_jobs.expiries", [(job.id, bodies[job.id]) for job in fresh if bodies[job.id] is not None])
     awaited_ids = {awaited for job in fresh for awaited in job.waits_for if awaited != job.id}
@@ -148,6 +149,11 @@ async def _insert(tx: Tx, jobs: Sequence[NewJob]) -> dict[JobId, State]:
     await tx.many("insert_jobs.timers", timers)
     await tx.enter_ready(ready)
     return states
+
+
+def _id(found: object) -> JobId:
+    """A user's connection may have been taught to answer with the text of an id."""
+    return found if isinstance(found, UUID) else UUID(str(found))
 
 
 async def _bodies(tx: Tx, jobs: Sequence[NewJob]) -> list[tuple[JobId, datetime | None]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from holdfast.core.errors import StoreBroken
+from holdfast.core.errors import ConfigError, StoreBroken
 from holdfast.stores.base import StoreStatus
 from holdfast.stores.postgres.migrating import schema_version
 from holdfast.stores.postgres.statements import migrations
@@ -15,13 +16,29 @@ if TYPE_CHECKING:
 
 OLDEST_SERVER = 140000
 
+_HIGHEST_PORT = 65_535
+_PORT = re.compile(r":([^:\]]+)$")
+_ENCODE = (
+    "the URL of the PostgreSQL store cannot be taken apart: in its user and password write / as %2F, # as %23, "
+    "? as %3F, @ as %40 and [ as %5B"
+)
+
 
 def place_of(url: str, schema: str) -> str:
-    """The store in words, without a password."""
-    parts = urlsplit(url)
-    host = parts.hostname or "local socket"
-    port = f":{parts.port}" if parts.port else ""
-    return f"{host}{port}{parts.path or ''} (schema {schema})"
+    """The store in words, without a password; ConfigError where the URL cannot be taken apart."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ConfigError(_ENCODE) from None
+    _, login, hosts = parts.netloc.rpartition("@")
+    behind = parts.path + parts.fragment + ("" if parts.path else parts.query)
+    if hosts and not login and "@" in behind:  # what looks like a host is a user and a piece of the password
+        raise ConfigError(_ENCODE)
+    for host in hosts.split(","):
+        port = _PORT.search(host)
+        if port is not None and not (port[1].isdecimal() and int(port[1]) <= _HIGHEST_PORT):
+            raise ConfigError("the URL of the PostgreSQL store has a port that is not a number from 0 to 65535")
+    return f"{hosts or 'local socket'}{parts.path or ''} (schema {schema})"
 
 
 async def check_server(connection: Connection[Any], place: str, *, pooled: bool) -> None:

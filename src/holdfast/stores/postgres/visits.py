@@ -8,6 +8,7 @@ of ours.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from holdfast.core.errors import HoldfastError, InvalidOptions
@@ -23,6 +24,8 @@ from holdfast.stores.postgres.transaction import Tx
 
 if TYPE_CHECKING:
     from holdfast.stores.postgres.engine import Engine
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class GuestVisit:
@@ -73,7 +76,7 @@ class GuestVisit:
 
     async def _insert(self, guest: Guest, jobs: Sequence[NewJob]) -> tuple[list[InsertResult], Hint]:
         sql = self._engine.sql
-        [(now, *here)] = await guest.fetch(sql["visits.arrive"])
+        [(now_us, *here)] = await guest.fetch(sql["visits.arrive"])
         if tuple(here) != self._home:
             raise InvalidOptions(
                 f"connection=: leads to database {here[-1]!r} of another server than the store's, or to another "
@@ -82,7 +85,7 @@ class GuestVisit:
         if not self._shut and all(map(insert.is_ordinary, jobs)):
             await guest.fetch(sql["insert_jobs.ordinary"], *insert.ordinary_columns(jobs))
             return [Inserted(job.id, State.READY) for job in jobs], Hint.READY
-        tx = Tx(guest, sql, now)
+        tx = Tx(guest, sql, _EPOCH + timedelta(microseconds=int(now_us)))
         answers = await insert.add_jobs(tx, jobs, whole=True, shut=self._shut)
         await tx.close_verb()
         return answers, tx.hints
