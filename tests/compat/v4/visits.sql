@@ -2,7 +2,9 @@
 
 -- name: home
 -- Which database this is, of which server: two connections agree on it exactly when they lead to the same one.
-SELECT pg_postmaster_start_time(), current_database()::text
+SELECT extract(epoch FROM pg_postmaster_start_time())::text, current_database()::text
 
 -- name: arrive
-SELECT holdfast.clock(), pg_postmaster_start_time(), current_database()::text
+-- In text: what a user's connection makes of times is the user's to say.
+SELECT (extract(epoch FROM holdfast.clock()) * 1000000)::int8::text,
+       extract(epoch FROM pg_postmaster_start_time())::text, current_database()::text
