@@ -258,7 +258,7 @@ def test_connections_that_are_half_open_cost_the_lease_and_nothing_else(
 def test_locks_of_a_client_that_has_gone_silent_are_let_go_by_the_server(
     postgres_place: Path, proxy: PostgresProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(connections._IMPATIENT, "idle_in_transaction_session_timeout", "300ms")
+    monkeypatch.setitem(connections._OURS_ALONE, "idle_in_transaction_session_timeout", "300ms")
 
     async def run() -> None:
         async with Through(postgres_place, proxy) as trial:

@@ -18,7 +18,7 @@ from tests.faults.test_worker_moments import victim
 from tests.faults.trial import PATIENCE_S, Trial
 from tests.history.postgres_audit import looking_into
 from tests.postgres.fixtures import StartPostgres
-from tests.postgres.shared import QUICK, chosen_binaries, own_directory
+from tests.postgres.shared import DURABLE, QUICK, chosen_binaries, own_directory
 
 from holdfast import JobHandle, OutcomeUnknown, StoreUnavailable
 from holdfast.core.state import State
@@ -27,7 +27,7 @@ from holdfast.stores.postgres import PostgresStore
 from holdfast.telemetry.events import StoreDown, StoreUp
 from holdfast.testing.contracts.arrange import a_job, insert, start, state
 
-PURPOSES = ("insert", "insert keyed", "claim", "settle", "verbs", "reports", "lease", "wakeups")
+PURPOSES = ("insert", "insert keyed", "depths", "claim", "settle", "verbs", "reports", "lease", "wakeups")
 
 
 async def _at(directory: Path, server: LocalPostgres, **settings: Any) -> Trial:

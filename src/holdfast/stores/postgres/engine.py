@@ -49,6 +49,7 @@ class Engine:
         self.keyed = Line(self.doorway, "insert keyed")
         self.claims = Line(self.doorway, "claim", kind=Kind.PROMPT)
         self.settlements = Line(self.doorway, "settle", kind=Kind.PROMPT)
+        self.depths = Line(self.doorway, "depths")
         self.verbs = Lines(self.doorway, "verbs", count=_VERBS)
         self.reports = Lines(self.doorway, "reports", count=_REPORTS)
         self.transactions = Lines(self.doorway, "transaction", count=_TRANSACTIONS, kind=Kind.USERS)
@@ -56,8 +57,9 @@ class Engine:
 
     async def close(self) -> None:
         self._open = False
-        ours = (self.inserts, self.keyed, self.claims, self.settlements, self.verbs, self.reports, self.transactions)
-        for line in ours:
+        alone = (self.inserts, self.keyed, self.claims, self.settlements, self.depths)
+        shared = (self.verbs, self.reports, self.transactions)
+        for line in (*alone, *shared):
             await line.close()
 
     async def transact(
@@ -114,9 +116,17 @@ class Engine:
 
     async def query(self, statement: str, *args: object) -> list[Record]:
         """One statement outside of the verbs."""
+        return await self._query(self.verbs, statement, *args)
+
+    async def ask_depths(self, statement: str, *args: object) -> list[Record]:
+        """The same, for gates: enqueues wait for it, and it for no verb that waits for a lock."""
+        return await self._query(self.depths, statement, *args)
+
+    async def _query(self, line: Line | Lines, statement: str, *args: object) -> list[Record]:
         self.check_open()
-        async with self.aside() as connection:
-            return await connection.fetch(self.sql[statement], *args)
+        with self.translated():
+            async with line.connection() as connection:
+                return await connection.fetch(self.sql[statement], *args)
 
     async def snapshot(self, report: Callable[[Tx], Awaitable[T]]) -> T:
         """Read on a connection for reports, which sees one state of the database from begin to end."""
