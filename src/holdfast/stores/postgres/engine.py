@@ -34,8 +34,9 @@ _REPORTS, _VERBS, _TRANSACTIONS = 2, 2, 10
 class Engine:
     """The connections of one open store, and the way in which verbs use them.
 
-    Claims, settlements and inserts have a connection each, and so has whatever may wait for a lock (`keyed`);
-    everything else shares a few. Which are opened depends on what the process does: a producer needs few of them.
+    Claims, settlements and inserts have a connection each, and so have whatever may wait for a lock (`keyed`) and what
+    every insert begins with (`gates`); everything else shares a few. Which are opened depends on what the process does:
+    a producer needs few of them.
     """
 
     def __init__(self, url: str, *, schema: str, pooled: bool, place: str, tell: Callable[[Tx], None]) -> None:
@@ -47,6 +48,7 @@ class Engine:
         self.doorway = Doorway(url, pooled=pooled)
         self.inserts = Line(self.doorway, "insert")
         self.keyed = Line(self.doorway, "insert keyed")
+        self.gates = Line(self.doorway, "gates")
         self.claims = Line(self.doorway, "claim", kind=Kind.PROMPT)
         self.settlements = Line(self.doorway, "settle", kind=Kind.PROMPT)
         self.verbs = Lines(self.doorway, "verbs", count=_VERBS)
@@ -56,8 +58,8 @@ class Engine:
 
     async def close(self) -> None:
         self._open = False
-        ours = (self.inserts, self.keyed, self.claims, self.settlements, self.verbs, self.reports, self.transactions)
-        for line in ours:
+        alone = (self.inserts, self.keyed, self.gates, self.claims, self.settlements)
+        for line in (*alone, self.verbs, self.reports, self.transactions):
             await line.close()
 
     async def transact(
@@ -105,12 +107,16 @@ class Engine:
         await self._committed(verb)
         return rows
 
-    async def query(self, statement: str, *args: object) -> list[Record]:
+    async def query(self, statement: str, *args: object, line: Line | None = None) -> list[Record]:
         """One statement outside of the verbs."""
         self.check_open()
         with self.translated():
-            async with self.verbs.connection() as connection:
+            async with (line or self.verbs).connection() as connection:
                 return await connection.fetch(self.sql[statement], *args)
+
+    async def look(self, statement: str, *args: object) -> list[Record]:
+        """The same for the gates, which must not wait for verbs that wait for others."""
+        return await self.query(statement, *args, line=self.gates)
 
     async def snapshot(self, report: Callable[[Tx], Awaitable[T]]) -> T:
         """Read on a connection for reports, which sees one state of the database from begin to end."""
