@@ -27,7 +27,7 @@ from holdfast.stores.postgres import PostgresStore
 from holdfast.telemetry.events import StoreDown, StoreUp
 from holdfast.testing.contracts.arrange import a_job, insert, start, state
 
-PURPOSES = ("insert", "insert keyed", "depths", "claim", "settle", "verbs", "reports", "lease", "wakeups")
+PURPOSES = ("insert", "insert keyed", "gates", "claim", "settle", "verbs", "reports", "lease", "wakeups")
 
 
 async def _at(directory: Path, server: LocalPostgres, **settings: Any) -> Trial:

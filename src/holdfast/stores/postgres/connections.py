@@ -28,9 +28,10 @@ _SETTINGS = {
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
-#: Not where a user's code is at work. What holds locks and says nothing is ended by the server before a lease can end: a
-#: machine that lost its power, a process that was stopped. And a plan made while a table was empty is kept until that is analysed: by then it
-#: may have a million rows, which must not be read one by one.
+#: Not where a user's code is at work. What holds locks and says nothing (a machine that lost its power, a process that
+#: was stopped) is ended by the server, sooner than its lease: whoever reaps it may have to wait for these locks. And a
+#: plan made while a table was empty is kept until that is analysed: by then it may have a million rows, which must
+#: not be read one by one.
 _OURS_ALONE = {"idle_in_transaction_session_timeout": "5s", "enable_seqscan": "off"}
 
 # Accepted means on disk (P1), whatever is usual in this database; what is stricter stays.

@@ -34,8 +34,9 @@ _REPORTS, _VERBS, _TRANSACTIONS = 2, 2, 10
 class Engine:
     """The connections of one open store, and the way in which verbs use them.
 
-    Claims, settlements and inserts have a connection each, and so has whatever may wait for a lock (`keyed`);
-    everything else shares a few. Which are opened depends on what the process does: a producer needs few of them.
+    Claims, settlements and inserts have a connection each, and so have whatever may wait for a lock (`keyed`) and what
+    every insert begins with (`gates`); everything else shares a few. Which are opened depends on what the process does:
+    a producer needs few of them.
     """
 
     def __init__(self, url: str, *, schema: str, pooled: bool, place: str, tell: Callable[[Tx], None]) -> None:
@@ -47,9 +48,9 @@ class Engine:
         self.doorway = Doorway(url, pooled=pooled)
         self.inserts = Line(self.doorway, "insert")
         self.keyed = Line(self.doorway, "insert keyed")
+        self.gates = Line(self.doorway, "gates")
         self.claims = Line(self.doorway, "claim", kind=Kind.PROMPT)
         self.settlements = Line(self.doorway, "settle", kind=Kind.PROMPT)
-        self.depths = Line(self.doorway, "depths")
         self.verbs = Lines(self.doorway, "verbs", count=_VERBS)
         self.reports = Lines(self.doorway, "reports", count=_REPORTS)
         self.transactions = Lines(self.doorway, "transaction", count=_TRANSACTIONS, kind=Kind.USERS)
@@ -57,9 +58,8 @@ class Engine:
 
     async def close(self) -> None:
         self._open = False
-        alone = (self.inserts, self.keyed, self.claims, self.settlements, self.depths)
-        shared = (self.verbs, self.reports, self.transactions)
-        for line in (*alone, *shared):
+        alone = (self.inserts, self.keyed, self.gates, self.claims, self.settlements)
+        for line in (*alone, self.verbs, self.reports, self.transactions):
             await line.close()
 
     async def transact(
@@ -114,19 +114,16 @@ class Engine:
             async with self.verbs.connection() as connection:
                 yield connection
 
-    async def query(self, statement: str, *args: object) -> list[Record]:
+    async def query(self, statement: str, *args: object, line: Line | None = None) -> list[Record]:
         """One statement outside of the verbs."""
-        return await self._query(self.verbs, statement, *args)
-
-    async def ask_depths(self, statement: str, *args: object) -> list[Record]:
-        """The same, for gates: enqueues wait for it, and it for no verb that waits for a lock."""
-        return await self._query(self.depths, statement, *args)
-
-    async def _query(self, line: Line | Lines, statement: str, *args: object) -> list[Record]:
         self.check_open()
         with self.translated():
-            async with line.connection() as connection:
+            async with (line or self.verbs).connection() as connection:
                 return await connection.fetch(self.sql[statement], *args)
+
+    async def look(self, statement: str, *args: object) -> list[Record]:
+        """The same for the gates, which must not wait for verbs that wait for others."""
+        return await self.query(statement, *args, line=self.gates)
 
     async def snapshot(self, report: Callable[[Tx], Awaitable[T]]) -> T:
         """Read on a connection for reports, which sees one state of the database from begin to end."""

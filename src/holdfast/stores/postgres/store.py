@@ -93,7 +93,7 @@ class PostgresStore:
         self._clock = clock or SystemClock()
         self._engine = Engine(url, schema=schema, pooled=pooled, place=opening.place_of(url, schema), tell=self._tell)
         self._floors = Floors(self._clock)
-        self._gates = Gates(self._engine.ask_depths, watermarks=watermarks, clock=self._clock)
+        self._gates = Gates(self._engine.look, watermarks=watermarks, clock=self._clock)
         self._wakeups = Wakeups(
             self._engine.doorway,
             channel=f"holdfast_{schema}",

@@ -1,0 +1,55 @@
+"""A process that stops in the middle of a transaction, holding what others wait for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+from tests.postgres.fixtures import PostgresSchema
+
+from holdfast.config import Config
+from holdfast.core.cause import Cause
+from holdfast.core.job import LimitSlot
+from holdfast.stores.postgres import PostgresStore
+from holdfast.testing.contracts.arrange import a_job, claim, enlist, insert
+
+
+def test_enqueues_go_on_while_every_other_verb_waits_for_a_limit(postgres_tables: PostgresSchema) -> None:
+    async def scenario() -> None:
+        store = PostgresStore(postgres_tables.url, schema=postgres_tables.schema)
+        await store.open()
+        workers = [await enlist(store), await enlist(store)]
+        for worker in workers:
+            await insert(store, a_job(limit=LimitSlot("k", 2)))
+            assert await claim(store, worker)
+        stalled = await asyncpg.connect(postgres_tables.url)
+        async with stalled.transaction():
+            await stalled.fetch(store._engine.sql["end_jobs.lock_limit"], "k")
+            waiting = [
+                asyncio.create_task(store.hand_back_worker(worker, cause=Cause.WORKER_LOST, why="gone"))
+                for worker in workers
+            ]
+            query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            while await stalled.fetchval(query) < len(workers):
+                await asyncio.sleep(0.01)
+            await insert(store, a_job(queue="another"))
+            assert not any(task.done() for task in waiting)
+        assert await asyncio.gather(*waiting) == [1, 1]
+        await stalled.close()
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_stalled_transaction_is_ended_sooner_than_its_lease(postgres_tables: PostgresSchema) -> None:
+    async def scenario() -> float:
+        store = PostgresStore(postgres_tables.url, schema=postgres_tables.schema)
+        await store.open()
+        try:
+            async with store._engine.claims.connection() as connection:
+                query = "SELECT setting::float8 / 1000 FROM pg_settings WHERE name = $1"
+                return float(await connection.fetchval(query, "idle_in_transaction_session_timeout"))
+        finally:
+            await store.close()
+
+    assert 0 < asyncio.run(scenario()) < Config().lease_s
