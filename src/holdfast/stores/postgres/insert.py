@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import asyncpg
@@ -15,6 +16,9 @@ from holdfast.core.state import State
 from holdfast.stores.base import Conflict, Full, Hint, Inserted, InsertResult, Withheld
 from holdfast.stores.judging import Holder, judge
 from holdfast.stores.postgres.transaction import Place, Tx
+
+if TYPE_CHECKING:
+    from asyncpg import Record
 
 
 def is_ordinary(job: NewJob) -> bool:
@@ -41,6 +45,22 @@ def ordinary_columns(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:
         [job.metadata for job in jobs],
         [job.headers for job in jobs],
     )
+
+
+def ordinary_answers(jobs: Sequence[NewJob], rows: Sequence[Record]) -> list[InsertResult]:
+    """The answers that are in those of the function `insert_jobs`."""
+    fresh = {row[0] for row in rows}
+    if None in fresh:  # all of them are
+        return [Inserted(job.id, State.READY) for job in jobs]
+    return [Inserted(job.id, State.READY if _first(job.id, fresh) else None) for job in jobs]
+
+
+def _first(job_id: JobId, ids: set[JobId]) -> bool:
+    """Whether it is among them; from its second mention on it is not."""
+    if job_id in ids:
+        ids.remove(job_id)
+        return True
+    return False
 
 
 def _tags(job: NewJob) -> str | None:

@@ -19,7 +19,6 @@ from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import Settlement, Succeed, Verdict
-from holdfast.core.state import State
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.threads import LoopThread, in_new_thread
@@ -30,7 +29,6 @@ from holdfast.stores.base import (
     Ended,
     HeldJob,
     Hint,
-    Inserted,
     InsertResult,
     JobFilter,
     JobPage,
@@ -181,10 +179,7 @@ class PostgresStore:
             columns = insert.ordinary_columns(jobs)
             rows = await engine.call("insert_jobs", engine.inserts, "insert_jobs.ordinary", *columns)
             self._wakeups.tell(Hint.READY)
-            fresh = {row[0] for row in rows}
-            if None in fresh:  # all of them are
-                return [Inserted(job.id, State.READY) for job in jobs]
-            return [Inserted(job.id, State.READY if _first(job.id, fresh) else None) for job in jobs]
+            return insert.ordinary_answers(jobs, rows)
         line = engine.inserts if all(job.key is None for job in jobs) else engine.keyed
         operation = partial(insert.insert_jobs, jobs=jobs, whole=whole, shut=shut)
         try:
@@ -315,7 +310,12 @@ class PostgresStore:
         )
 
     async def unpark_jobs(self, *, reason: str, keys: Sequence[str]) -> int:
-        return await self._do("unpark_jobs", partial(workers.unpark_jobs, reason=reason, keys=keys))
+        count = 0
+        while True:
+            unparked = await self._do("unpark_jobs", partial(workers.unpark_jobs, reason=reason, keys=keys))
+            count += unparked
+            if unparked < workers.UNPARKED_AT_ONCE:
+                return count
 
     # ------------------------------------------------------------ upkeep
 
@@ -389,11 +389,3 @@ class PostgresStore:
 
     async def list_workers(self) -> list[WorkerInfo]:
         return await self._engine.snapshot(queues.list_workers)
-
-
-def _first(job_id: JobId, ids: set[JobId]) -> bool:
-    """Whether it is among them; from its second mention on it is not."""
-    if job_id in ids:
-        ids.remove(job_id)
-        return True
-    return False

@@ -13,7 +13,7 @@ from holdfast.stores.postgres.end import Ending, end_jobs
 from holdfast.stores.postgres.settle import Attempt, Lease, give_back, record_attempts
 from holdfast.stores.postgres.transaction import Place, Tx
 
-_UNPARKED_AT_ONCE = 1000
+UNPARKED_AT_ONCE = 1000
 
 
 async def reap_workers(tx: Tx, *, limit: int) -> Reaped:
@@ -57,11 +57,7 @@ async def _after_loss(tx: Tx, leases: Sequence[Lease], cause: Cause, why: str) -
 
 
 async def unpark_jobs(tx: Tx, *, reason: str, keys: Sequence[str]) -> int:
-    """Lift a reason: what waited under these keys is ready, at its old place."""
-    count = 0
-    while True:
-        rows = await tx.fetch("workers.unpark", reason, keys, _UNPARKED_AT_ONCE)
-        await tx.enter_ready([Place._make(row) for row in rows])
-        count += len(rows)
-        if len(rows) < _UNPARKED_AT_ONCE:
-            return count
+    """Lift a reason: what waited longest under these keys is ready, at its old place; a bounded number at a time."""
+    rows = await tx.fetch("workers.unpark", reason, keys, UNPARKED_AT_ONCE)
+    await tx.enter_ready([Place._make(row) for row in rows])
+    return len(rows)
