@@ -6,7 +6,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "25"))
 
 #: A verb on PostgreSQL takes several times as long.
 PROFILES = {"model": EXAMPLES, "model on postgres": max(1, EXAMPLES // 8)}
