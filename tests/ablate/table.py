@@ -408,9 +408,9 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
         "rule 7",
         "in a user's transaction nothing is written that others wait for",
         POSTGRES + "visits.py",
-        """        [(now, *here)] = await guest.fetch(sql["visits.arrive"])
+        """        [(now_us, *here)] = await guest.fetch(sql["visits.arrive"])
 """,
-        """        [(now, *here)] = await guest.fetch(sql["visits.arrive"])
+        """        [(now_us, *here)] = await guest.fetch(sql["visits.arrive"])
         await guest.fetch(sql["queues.set_gates"], ["default"], [False])
 """,
         ("tests/transactions/test_others_go_on.py", "-k", "blocks_nobody"),
