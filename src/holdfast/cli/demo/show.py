@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Coroutine
@@ -61,8 +64,7 @@ class Show:
         await asyncio.gather(*self._acts, return_exceptions=True)  # `check` has told of errors
         endings: list[Coroutine[Any, Any, object]] = [worker.stop() for worker in self._workers]
         if self._second is not None:
-            if self._second.returncode is None:
-                self._second.terminate()
+            self._terminate(self._second)
             endings.append(self._second.wait())
         await asyncio.gather(*endings)
 
@@ -70,8 +72,14 @@ class Show:
         """Let `stop` wait no longer: what runs is handed back."""
         for worker in self._workers:
             worker.stop_now()
-        if self._second is not None and self._second.returncode is None:
-            self._second.terminate()  # its second signal, besides that of `stop`: it hands back, too
+        if self._second is not None:
+            self._terminate(self._second)  # its second signal, besides that of `stop`: it hands back, too
+
+    def _terminate(self, second: Process) -> None:
+        # Not by its own method, which looks first whether it has ended, and so takes that from asyncio, who says so.
+        if second.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(second.pid, signal.SIGTERM)
 
     async def _serve(self, queues: tuple[str, ...], *, concurrency: int = 8) -> None:
         worker = self._hf.worker(queues=queues, concurrency=concurrency)
