@@ -6,10 +6,10 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "15"))
 
 #: A verb on PostgreSQL takes several times as long.
-PROFILES = {"model": EXAMPLES, "model on postgres": max(1, EXAMPLES // 8)}
+PROFILES = {"model": EXAMPLES, "model on postgres": max(1, EXAMPLES // 4)}
 
 for name, examples in PROFILES.items():
     settings.register_profile(
