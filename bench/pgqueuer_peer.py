@@ -55,7 +55,7 @@ async def _drain(url: str) -> None:
     done = 0
     last = 0.0
 
-    @manager.entrypoint("noop")  # type: ignore[untyped-decorator]
+    @manager.entrypoint("noop")  # type: ignore[untyped-decorator]  # the peer is not installed here
     async def noop(job: object) -> None:
         nonlocal done, last
         done += 1

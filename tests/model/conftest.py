@@ -6,10 +6,10 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("HOLDFAST_TEST_EXAMPLES", "40"))
 
 #: A verb on PostgreSQL takes several times as long.
-PROFILES = {"model": EXAMPLES, "model on postgres": max(1, EXAMPLES // 4)}
+PROFILES = {"model": EXAMPLES, "model on postgres": max(1, EXAMPLES // 8)}
 
 for name, examples in PROFILES.items():
     settings.register_profile(

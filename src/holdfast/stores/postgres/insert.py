@@ -115,7 +115,7 @@ async def _settle_keys(
         refused = judge(
             jobs,
             shut=shut,
-            holder_of=lambda tenant, key, found=holders: found.get((tenant, key)),  # type: ignore[misc]
+            holder_of=lambda tenant, key, found=holders: found.get((tenant, key)),  # type: ignore[misc]  # binds this round's
             exists=existing.__contains__,
         )
         wanted: dict[tuple[str, str], NewJob] = {}

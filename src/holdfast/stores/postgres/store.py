@@ -267,14 +267,14 @@ class PostgresStore:
         return await self._reopening(*await self._engine.transact("claim_jobs", self._engine.claims, claiming))
 
     async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
-        """Ordinary successes by one statement; what that leaves, in a transaction."""
+        """A flush of successes by one statement; what that leaves, and every other flush, in one transaction."""
         if not settlements:
             return []
         engine = self._engine
         settled: set[int] = set()
         successes = [(each.job_id, each.token, each.result) for each in settlements if type(each) is Succeed]
         # A run that is settled twice in one batch takes the longer way, where the first one counts.
-        if successes and len({each.token for each in settlements}) == len(settlements):
+        if len(successes) == len(settlements) == len({each.token for each in settlements}):
             columns = zip(*successes, strict=True)
             rows = await engine.call("settle_jobs", engine.settlements, "settle_jobs.ordinary", worker, *columns)
             self._wakeups.tell(Hint.ENDED)
