@@ -202,11 +202,11 @@ class Model:
                 ended += job.state.ended
         return dead, back, ended
 
-    def hand_back(self, worker: WorkerId, cause: Cause) -> int:
+    def hand_back(self, worker: WorkerId, cause: Cause, suspects: set[int] | None) -> int:
         self.workers.pop(worker, None)
         jobs = self._running_on(worker)
         for job in jobs:
-            if cause is Cause.HANDED_BACK:
+            if cause is Cause.HANDED_BACK or (suspects is not None and job.token not in suspects):
                 self._record(job, cause)
                 self._give_back(job)
             else:

@@ -124,7 +124,8 @@ class StoreAgainstModel(RuleBasedStateMachine):
             case "renew":
                 self.renew(self.a_worker(pick), pick(LEASES), held_for_s=pick((0.0, 5.0)))
             case "hand back":
-                self.hand_back(self.a_worker(pick), pick((Cause.HANDED_BACK, Cause.WORKER_LOST)))
+                suspects = pick((None, {run[2] for run in self.runs if pick((True, False))}))
+                self.hand_back(self.a_worker(pick), pick((Cause.HANDED_BACK, Cause.WORKER_LOST)), suspects)
             case "register":
                 self.enlist(pick(LEASES))
             case "seldom":
@@ -278,9 +279,9 @@ class StoreAgainstModel(RuleBasedStateMachine):
         assert renewal.now == self.model.now
         assert {tuple(lease) for lease in renewal.held} == self.model.held(worker, held_for_s)
 
-    def hand_back(self, worker: WorkerId, cause: Cause) -> None:
-        count = self.do(self.store.hand_back_worker(worker, cause=cause, why=WHY))
-        assert count == self.model.hand_back(worker, cause)
+    def hand_back(self, worker: WorkerId, cause: Cause, suspects: set[int] | None = None) -> None:
+        count = self.do(self.store.hand_back_worker(worker, cause=cause, why=WHY, suspects=suspects))
+        assert count == self.model.hand_back(worker, cause, suspects)
         self.compare()
 
     def reap(self) -> None:

@@ -7,7 +7,10 @@ its process is poison. Innocents are never dead-lettered.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
+
+from holdfast.core.cause import Cause
 
 MAX_CRASHES: Final = 3
 ALONE_FROM: Final = 2
@@ -23,6 +26,14 @@ class Losses(NamedTuple):
 def alone(losses: int) -> bool:
     """Whether a job that was lost this often runs in a process without neighbours."""
     return losses >= ALONE_FROM
+
+
+def is_suspect(cause: Cause, token: int, suspects: Collection[int] | None) -> bool:
+    """Whether a run may have been what killed its process: it had begun, and nothing else is known to have done it.
+
+    None: nobody knows what ran when it died.
+    """
+    return cause is not Cause.HANDED_BACK and (suspects is None or token in suspects)
 
 
 def after_loss(before: Losses, *, was_alone: bool) -> tuple[Losses, bool]:

@@ -286,9 +286,11 @@ class LeaseStore(Protocol):
         """This worker's running jobs that are asked to stop."""
         ...
 
-    async def hand_back_worker(self, worker: WorkerId, *, cause: Cause, why: str) -> int:
-        """Remove a worker and return its jobs to their old places, uncharged. For its own clean end, or by
-        whoever knows that it is dead."""
+    async def hand_back_worker(
+        self, worker: WorkerId, *, cause: Cause, why: str, suspects: Collection[int] | None = None
+    ) -> int:
+        """Remove a worker and return its jobs to their old places, uncharged. For its own clean end, or by whoever
+        knows that it is dead; then `suspects` are the runs (tokens) that may have killed it, None: any."""
         ...
 
     async def unpark_jobs(self, *, reason: str, keys: Sequence[str]) -> int:

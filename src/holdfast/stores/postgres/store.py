@@ -304,10 +304,11 @@ class PostgresStore:
     async def cancel_requests(self, worker: WorkerId) -> list[CancelRequest]:
         return [CancelRequest(*row) for row in await self._engine.query("workers.cancel_requests", worker)]
 
-    async def hand_back_worker(self, worker: WorkerId, *, cause: Cause, why: str) -> int:
-        return await self._do(
-            "hand_back_worker", partial(workers.hand_back_worker, worker=worker, cause=cause, why=why)
-        )
+    async def hand_back_worker(
+        self, worker: WorkerId, *, cause: Cause, why: str, suspects: Collection[int] | None = None
+    ) -> int:
+        handing = partial(workers.hand_back_worker, worker=worker)
+        return await self._do("hand_back_worker", partial(handing, cause=cause, why=why, suspects=suspects))
 
     async def unpark_jobs(self, *, reason: str, keys: Sequence[str]) -> int:
         count = 0

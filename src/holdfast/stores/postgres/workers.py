@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from holdfast.core.cause import Cause
 from holdfast.core.job import ErrorInfo, WorkerId
-from holdfast.core.loss import Losses, after_loss, alone
+from holdfast.core.loss import Losses, after_loss, alone, is_suspect
 from holdfast.core.state import State
 from holdfast.stores.base import Reaped
 from holdfast.stores.postgres.end import Ending, end_jobs
@@ -26,15 +26,16 @@ async def reap_workers(tx: Tx, *, limit: int) -> Reaped:
     return Reaped(tuple(expired), returned, len(lost) - returned)
 
 
-async def hand_back_worker(tx: Tx, worker: WorkerId, *, cause: Cause, why: str) -> int:
+async def hand_back_worker(
+    tx: Tx, worker: WorkerId, *, cause: Cause, why: str, suspects: Collection[int] | None = None
+) -> int:
     """Remove the worker, so that it can neither claim nor settle, then return its jobs."""
     await tx.fetch("workers.remove", worker)
     leases = [Lease._make(row) for row in await tx.fetch("workers.leases_of", [worker])]
-    if cause is Cause.HANDED_BACK:
-        await record_attempts(tx, [Attempt(lease, cause, ErrorInfo("", why)) for lease in leases])
-        await give_back(tx, leases)
-    else:
-        await _after_loss(tx, leases, cause, why)
+    cleared = [lease for lease in leases if not is_suspect(cause, lease.token, suspects)]
+    await record_attempts(tx, [Attempt(lease, cause, ErrorInfo("", why)) for lease in cleared])
+    await give_back(tx, cleared)
+    await _after_loss(tx, [lease for lease in leases if is_suspect(cause, lease.token, suspects)], cause, why)
     return len(leases)
 
 

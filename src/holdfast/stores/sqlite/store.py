@@ -145,10 +145,11 @@ class SqliteStore:
         )
         return [CancelRequest(UUID(bytes=job_id), token, reason) for job_id, token, reason in rows]
 
-    async def hand_back_worker(self, worker: WorkerId, *, cause: Cause, why: str) -> int:
-        return await self._writer.submit(
-            "hand_back_worker", partial(workers.hand_back_worker, worker=worker, cause=cause, why=why)
-        )
+    async def hand_back_worker(
+        self, worker: WorkerId, *, cause: Cause, why: str, suspects: Collection[int] | None = None
+    ) -> int:
+        handing = partial(workers.hand_back_worker, worker=worker)
+        return await self._writer.submit("hand_back_worker", partial(handing, cause=cause, why=why, suspects=suspects))
 
     async def unpark_jobs(self, *, reason: str, keys: Sequence[str]) -> int:
         return await self._writer.submit("unpark_jobs", partial(workers.unpark_jobs, reason=reason, keys=keys))

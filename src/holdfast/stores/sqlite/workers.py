@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from holdfast.core.cause import Cause
 from holdfast.core.errors import LeaseLost
 from holdfast.core.job import ErrorInfo, WorkerId
-from holdfast.core.loss import Losses, after_loss, alone
+from holdfast.core.loss import Losses, after_loss, alone, is_suspect
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker
 from holdfast.stores.base import HeldJob, Reaped, Renewal
@@ -46,16 +46,18 @@ def reap_workers(tx: Tx, *, limit: int) -> Reaped:
     return Reaped(tuple(UUID(bytes=worker) for worker in expired), returned, len(lost) - returned)
 
 
-def hand_back_worker(tx: Tx, worker: WorkerId, *, cause: Cause, why: str) -> int:
+def hand_back_worker(
+    tx: Tx, worker: WorkerId, *, cause: Cause, why: str, suspects: Collection[int] | None = None
+) -> int:
     """Remove the worker, so that it can neither claim nor settle, then return its jobs."""
     tx.db.execute(SQL["remove"], (worker.bytes,))
     leases = [Lease._make(row) for row in tx.db.execute(SQL["leases_of"], (worker.bytes,)).fetchall()]
     for lease in leases:
-        if cause is Cause.HANDED_BACK:
+        if is_suspect(cause, lease.token, suspects):
+            _after_loss(tx, lease, cause, why)
+        else:
             record_attempt(tx, lease, cause, ErrorInfo("", why))
             give_back(tx, lease)
-        else:
-            _after_loss(tx, lease, cause, why)
     return len(leases)
 
 

@@ -189,6 +189,21 @@ async def check_a_job_that_keeps_killing_its_worker_ends_as_poison(store: Store)
     assert ending.state is State.DEAD, f"got {ending}"
 
 
+async def check_only_suspects_are_marked_by_the_death_of_their_worker(store: Store) -> None:
+    runs = [await start(store) for _ in range(2)]
+    for _ in range(ALONE_FROM):
+        for run, suspects in zip(runs, ([], [runs[1].token]), strict=True):
+            why = "killed by signal 9"
+            await store.hand_back_worker(run.worker, cause=Cause.WORKER_LOST, why=why, suspects=suspects)
+        runs = [await resume(store, run.id) for run in runs]
+    innocent, suspect = runs
+    assert not innocent.job.alone, f"it had not begun, or another one did it: {innocent.job}"
+    assert suspect.job.alone, f"it may have killed its worker {ALONE_FROM} times: {suspect.job}"
+    for run in runs:
+        causes = [attempt.cause for attempt in (await info(store, run.id)).attempts]
+        assert causes == [Cause.WORKER_LOST] * ALONE_FROM, f"all of them have the cause on record: {causes}"
+
+
 async def check_a_replayed_poison_starts_afresh(store: Store) -> None:
     run = await start(store)
     for _ in range(ALONE_FROM + MAX_CRASHES - 1):
