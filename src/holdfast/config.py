@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from holdfast.core.errors import ConfigError
+from holdfast.core.errors import ConfigError, InvalidOptions
+from holdfast.core.queue import parse_served
 
 _DAY_S = 86_400.0
 _TEN_YEARS_S = 3650 * 86_400
@@ -86,8 +87,29 @@ class Config:
     pooled: bool = _setting(
         False, "Whether the way to PostgreSQL leads through a PgBouncer in transaction mode: then workers poll."
     )
-    queues: tuple[str, ...] = _setting((), "The queues a worker serves; without any, every queue it knows.")
+    queues: tuple[str, ...] = _setting(
+        (), "The queues a worker serves, as `mail` or, with a weight, `mail=3`; without any, every queue it knows."
+    )
     concurrency: int = _setting(100, "Jobs that one worker process runs at once.", low=1, high=10_000)
+    processes: int = _setting(1, "Worker processes that `holdfast worker` keeps running.", low=1, high=1_000)
+    most_processes: int = _setting(
+        0, "Worker processes up to which it goes while jobs wait and all are busy; 0: never more.", low=0, high=1_000
+    )
+    spares: int = _setting(
+        1, "Worker processes that stand by, everything imported, to take the place of one that dies.", low=0, high=100
+    )
+    kill_after_s: float = _setting(
+        2.0, "Seconds past its hard limit after which a run that has not ended is killed.", low=0.05, high=3_600
+    )
+    max_jobs: int = _setting(
+        0, "Jobs after which a worker process is replaced by a new one; 0: never.", low=0, high=1_000_000_000
+    )
+    max_age_s: float = _setting(
+        0.0, "Seconds after which a worker process is replaced by a new one; 0: never.", low=0, high=_TEN_YEARS_S
+    )
+    max_memory_mb: int = _setting(
+        0, "Megabytes of memory above which a worker process is replaced by a new one; 0: any.", low=0, high=1_000_000
+    )
     threads: int = _setting(32, "Threads of one worker process for `def` tasks.", low=1, high=1_000)
     lease_s: float = _setting(
         10.0, "Seconds without a heartbeat after which a worker's jobs go to others.", low=0.5, high=3_600
@@ -140,6 +162,11 @@ class Config:
                 f"setting low_watermark ({self.origin('low_watermark')}): {self.low_watermark} is not below "
                 f"high_watermark, which is {self.high_watermark} ({self.origin('high_watermark')})"
             )
+        if 0 < self.most_processes < self.processes:
+            raise ConfigError(
+                f"setting most_processes ({self.origin('most_processes')}): {self.most_processes} is below processes, "
+                f"which is {self.processes} ({self.origin('processes')})"
+            )
 
     @classmethod
     def settings(cls) -> tuple[Setting, ...]:
@@ -185,6 +212,11 @@ class Config:
             | {name: origin for name, (_, origin) in given.items()},
         )
 
+    @property
+    def served(self) -> dict[str, float | None]:
+        """The names of the queues that a worker serves, with the weights that were given to them here."""
+        return parse_served(self.queues)
+
     def origin(self, name: str) -> str:
         """Where a setting's value came from: `default`, `file …`, `variable …` or `argument …`."""
         known = {setting.name: setting for setting in self.settings()}
@@ -194,10 +226,13 @@ class Config:
             return self._origins[name]
         return "default" if getattr(self, name) == known[name].default else f"argument {name}"
 
+    def values(self) -> dict[str, Any]:
+        """Every setting's value, secrets included: `Config(**values)` is the same again."""
+        return {setting.name: getattr(self, setting.name) for setting in self.settings()}
+
     def masked(self) -> dict[str, Any]:
         """Every setting's value, fit to be shown: without a password."""
-        values = {setting.name: getattr(self, setting.name) for setting in self.settings()}
-        return values | {"url": mask(self.url)}
+        return self.values() | {"url": mask(self.url)}
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={value!r}' for name, value in self.masked().items())})"
@@ -283,6 +318,10 @@ def _checked(setting: Setting, value: Any) -> Any:
                 names = value.split(",") if value.strip() else ()
             if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) and n.strip() for n in names):
                 raise wrong
+            try:
+                parse_served(names)
+            except InvalidOptions as error:
+                raise ConfigError(str(error)) from None
             return tuple(dict.fromkeys(name.strip() for name in names))
         case _:
             if not isinstance(value, str):

@@ -24,6 +24,8 @@ import holdfast
 SOURCES = str(Path(holdfast.__file__).parents[1])
 COMMAND = [sys.executable, "-m", "holdfast"]
 PATIENCE_S = 30.0
+#: A worker that stands by costs a start that hardly any test is about.
+SPARELESS = {"HOLDFAST_SPARES": "0"}
 
 SHOP = """
 import asyncio
@@ -188,7 +190,9 @@ def working(cwd: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 def starting(cwd: Path, *words: str, **env: str) -> Iterator[subprocess.Popen[str]]:
     """A worker process; told to stop at the end, which it has to do well."""
     command = [*COMMAND, "worker", *words]
-    with subprocess.Popen(command, cwd=cwd, env=environment(**env), stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=cwd, env=environment(**SPARELESS, **env), stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             with patience(process, 2 * PATIENCE_S):
                 yield process
@@ -205,3 +209,8 @@ def await_line(process: subprocess.Popen[str], part: str) -> str:
         if part in line:
             return line
     raise AssertionError(f"it ended without {part!r}")
+
+
+def parent_of(pid: int) -> int:
+    """The process that started this one."""
+    return int(Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[1])

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Shop
 from tests.cli.processes import COMMAND, await_line, environment, hold, on_terminal, patience, starting
 
-from holdfast.cli.exits import Refused
+from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.sources import Sources, shortly
 
 
@@ -62,7 +62,7 @@ def test_ctrl_c_drains_it_once(shop: Shop) -> None:
     hold("enqueue", "shop:hf", "shop.rows", "1", cwd=shop.path)
     steps = [("shop.rows: started", "\x03"), ("waits for 1 jobs", shop.path / "go-1")]
     ended = on_terminal("worker", "shop:hf", "--reload", "-v", cwd=shop.path, answers=steps)
-    assert ended.code == 0
+    assert ended.code == Exit.HANDED_BACK
     assert "shop.rows: succeeded" in ended.out
     assert ended.out.rstrip().endswith("stopped")
     assert "Traceback" not in ended.out

@@ -7,11 +7,12 @@ import contextlib
 import functools
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
 
 from holdfast.app import backends
+from holdfast.app.working import work
 from holdfast.client.arguments import Signature
 from holdfast.client.client import Client, OnEnqueued
 from holdfast.client.dead import DeadLetters
@@ -24,7 +25,7 @@ from holdfast.client.sync import Opened, Sync
 from holdfast.client.task import AsyncTask, SyncTask, Task
 from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults, check_defaults, check_queue_defaults, resolve_options
-from holdfast.core.errors import NotOpen, StoreUnavailable
+from holdfast.core.errors import NotOpen
 from holdfast.core.names import check_name
 from holdfast.core.options import Seconds
 from holdfast.core.provide import check_override
@@ -32,10 +33,8 @@ from holdfast.core.retry import RetryPolicy
 from holdfast.core.task import Registry, define
 from holdfast.core.unset import UNSET, Unset
 from holdfast.runtime.clock import Clock, SystemClock
-from holdfast.runtime.daemon_executor import DaemonExecutor
 from holdfast.runtime.failpoints import arm_from_text
 from holdfast.runtime.loop import run_loop
-from holdfast.runtime.signals import stop_signals
 from holdfast.stores.base import Store, StoreStatus
 from holdfast.stores.health import StoreHealth
 from holdfast.telemetry.hub import Telemetry
@@ -43,6 +42,7 @@ from holdfast.telemetry.logs import attach_logs
 from holdfast.upkeep.crew import make_crew
 from holdfast.worker.lifecycle import Hooks, Lifespan, check_hook, enter_lifespan
 from holdfast.worker.middleware import as_middleware
+from holdfast.worker.supervision.post import Post
 from holdfast.worker.worker import Worker
 
 P = ParamSpec("P")
@@ -313,52 +313,22 @@ class Holdfast:
 
         `settings` (concurrency=, queues=, lease_s=, …) hold for this worker only.
         """
+        return self._make_worker(settings)
+
+    def _make_worker(self, settings: Mapping[str, Any], *, post: Post | None = None) -> Worker:
         store = self._open_store()
         config = self.config.with_arguments(**settings) if settings else self.config
         health = StoreHealth(clock=self._clock, telemetry=self.telemetry)
         around: dict[str, Any] = {"clock": self._clock, "telemetry": self.telemetry, "health": health}
         crew = make_crew(store, self.tasks, config, **around)
-        return Worker(store, self.tasks, config, upkeep=crew, hooks=self._hooks, **around)
+        return Worker(store, self.tasks, config, upkeep=crew, hooks=self._hooks, post=post, **around)
 
     def run_worker(self, **settings: Any) -> None:
-        """Open the app and work until SIGTERM or SIGINT: drain, then end; a second signal ends it now."""
-        run_loop(self._work(settings))
+        """Open the app and work until SIGTERM or SIGINT: drain, then end; a second signal ends it now.
 
-    async def _work(self, settings: dict[str, Any]) -> None:
-        asyncio.get_running_loop().set_default_executor(DaemonExecutor())
-        async with stop_signals() as signals, contextlib.AsyncExitStack() as stack:
-            if not await self._open_once_reachable(signals.wait(1)):
-                return
-            stack.push_async_callback(self.close)
-            worker = self.worker(**settings)
-            starting = asyncio.create_task(worker.start())  # takes as long as the store is out of reach
-            first = asyncio.create_task(signals.wait(1))
-            ended = asyncio.create_task(worker.wait_ended())
-            await asyncio.wait({first, ended}, return_when=asyncio.FIRST_COMPLETED)
-            stopping = asyncio.create_task(worker.stop())
-            second = asyncio.create_task(signals.wait(2))
-            await asyncio.wait({stopping, second}, return_when=asyncio.FIRST_COMPLETED)
-            worker.stop_now()
-            await asyncio.gather(starting, stopping, return_exceptions=True)
-            for task in (first, second, ended):
-                task.cancel()
-            if worker.failure is not None:
-                raise worker.failure
-
-    async def _open_once_reachable(self, stop: Awaitable[None]) -> bool:
-        """A worker may be started before its store; False when it was told to stop meanwhile."""
-        stopped = asyncio.ensure_future(stop)
-        health = StoreHealth(clock=self._clock, telemetry=self.telemetry)
-        while not stopped.done():
-            try:
-                await self.open()
-            except StoreUnavailable as error:
-                await asyncio.wait({stopped}, timeout=health.failed(error))
-            else:
-                health.worked()
-                stopped.cancel()
-                return True
-        return False
+        One process, without a supervisor: `holdfast worker` has one, which hard limits and quick recovery need.
+        """
+        run_loop(work(self, settings))
 
     def _open_store(self) -> Store:
         return self._require_open().store

@@ -68,7 +68,8 @@ def dev(
     named = app_to_run(session, name, command="dev")
     if not postgres and (data is not None or port is not None):
         raise Refused("--data and --port are for --postgres", hint="add `--postgres`, or leave them out")
-    words = words_of_worker(session, queues=queues, concurrency=concurrency, verbose=verbose)
+    settings = {"queues": queues, "concurrency": concurrency}
+    words = words_of_worker(session, settings=settings, verbose=verbose)
     sources, say = Sources.of(named), session.out.note
     if not postgres:
         return asyncio.run(work_reloading([*words, "--of-dev", "its own"], sources, say=say))

@@ -31,6 +31,7 @@ class Exit(IntEnum):
     STORE = 3
     MISSING = 4
     LATER = 5
+    HANDED_BACK = 6
     BUG = 70
     INTERRUPTED = 130
     CLOSED_PIPE = 141
@@ -49,8 +50,9 @@ _MEANINGS = {
     Exit.STORE: "the store is missing, out of reach or unusable",
     Exit.MISSING: "there is no such job, or its state does not allow this",
     Exit.LATER: "not now: a queue stayed full, or `--timeout` passed; the same command may succeed later",
+    Exit.HANDED_BACK: "`worker` was told to stop, and handed back jobs that had not ended in time: they run again",
     Exit.BUG: "an unexpected error, in Holdfast or in the app; `--debug` shows where",
-    Exit.INTERRUPTED: "Ctrl-C (`worker`, `dev` and `demo`, asked to stop and having done so, end with 0)",
+    Exit.INTERRUPTED: "Ctrl-C (`worker`, `dev` and `demo`, asked to stop and having done so, end with 0 or 6)",
     Exit.CLOSED_PIPE: "the reader of the output went away, as `head` does",
 }
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.core.backpressure import Watermarks
+from holdfast.core.errors import InvalidOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +57,23 @@ class QueueInfo:
     """Ready jobs by priority."""
     settings: QueueSettings = QueueSettings()
     """What was set for it at run time."""
+
+
+def parse_served(entries: Iterable[str]) -> dict[str, float | None]:
+    """The queues of a worker, written as `mail` or `mail=3`, with the weights that go before those in the store."""
+    served: dict[str, float | None] = {}
+    for entry in entries:
+        name, equals, text = (part.strip() for part in entry.partition("="))
+        weight = _weight(text) if equals else None
+        if not name or (equals and weight is None):
+            raise InvalidOptions(f"{entry!r}: write a queue as in 'mail', or with its weight as in 'mail=3'")
+        served[name] = weight
+    return served
+
+
+def _weight(text: str) -> float | None:
+    try:
+        weight = float(text)
+    except ValueError:
+        return None
+    return weight if 0 <= weight < math.inf else None

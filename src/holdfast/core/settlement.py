@@ -108,6 +108,8 @@ class Cancel:
 Settlement = Succeed | Retry | Snooze | HandBack | Park | Bury | Cancel
 
 UNKNOWN_TASK = "unknown_task"
+EXHAUSTED = "exhausted"
+NOT_RETRIED = "not_retried"
 _LONGEST_S = 10 * 365 * 86_400.0
 
 
@@ -163,6 +165,6 @@ def _after_failure(
 ) -> Settlement:
     delay_s = policy.decide(exception, attempt, rng=rng)
     if delay_s is None:
-        reason = "exhausted" if attempt >= policy.max_attempts else "not_retried"
+        reason = EXHAUSTED if attempt >= policy.max_attempts else NOT_RETRIED
         return Bury(job_id, token, reason, describe(exception))
     return Retry(job_id, token, delay_s, describe(exception))

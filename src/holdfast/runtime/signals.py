@@ -24,7 +24,8 @@ class StopSignals:
             self._came.clear()
             await self._came.wait()
 
-    def _note(self, number: int) -> None:
+    def note(self, number: int) -> None:
+        """One more came, as a signal or in place of one."""
         self.count += 1
         self.last = signal.Signals(number)
         self._came.set()
@@ -45,7 +46,7 @@ async def stop_signals(*signals: signal.Signals) -> AsyncIterator[StopSignals]:
 
     # Not loop.add_signal_handler: that one forgets what was there before, so blocks could not be nested.
     def on_signal(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(caught._note, number)
+        loop.call_soon_threadsafe(caught.note, number)
 
     with contextlib.ExitStack() as handlers:
         for number in signals or (signal.SIGINT, signal.SIGTERM):

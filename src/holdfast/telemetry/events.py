@@ -183,6 +183,26 @@ class WorkerLeaseLost:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerTold:
+    """Somebody asked what the worker is doing: one line of the answer."""
+
+    name: ClassVar[str] = "worker.told"
+    worker: WorkerId
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerBlocked:
+    """Nothing else has run in this process for `seconds`: `blame` does not yield, and is at the line `where`."""
+
+    name: ClassVar[str] = "worker.blocked"
+    worker: WorkerId
+    seconds: float
+    blame: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkersReaped:
     """Workers were silent past their leases; their jobs are ready again."""
 
@@ -207,6 +227,72 @@ class LeadLost:
     name: ClassVar[str] = "lead.lost"
     role: str
     term: int
+
+
+# Worker processes under a supervisor
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessReady:
+    """A worker process has everything imported and open, and works or stands by."""
+
+    name: ClassVar[str] = "process.ready"
+    pid: int
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFailed:
+    """A worker process ended before it was ready, or could not be started; it is tried again after a while."""
+
+    name: ClassVar[str] = "process.failed"
+    why: str
+    again_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessKilled:
+    """The supervisor ends a worker process that no longer does what it must."""
+
+    name: ClassVar[str] = "process.killed"
+    pid: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessDied:
+    """A worker process has ended unasked; its jobs are handed back at once."""
+
+    name: ClassVar[str] = "process.died"
+    pid: int
+    why: str
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessHandedBack:
+    """The jobs of a worker process that died wait at their old places again."""
+
+    name: ClassVar[str] = "process.handed_back"
+    pid: int
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessReplaced:
+    """A worker process ends when what it runs has ended; another one has taken its place, or none is needed."""
+
+    name: ClassVar[str] = "process.replaced"
+    pid: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTold:
+    """Somebody asked what the worker processes are doing: one line of the supervisor's answer."""
+
+    name: ClassVar[str] = "process.told"
+    line: str
 
 
 # The rest of the system
@@ -280,9 +366,18 @@ Event: TypeAlias = (
     | WorkerDraining
     | WorkerStopped
     | WorkerLeaseLost
+    | WorkerTold
+    | WorkerBlocked
     | WorkersReaped
     | LeadTaken
     | LeadLost
+    | ProcessReady
+    | ProcessFailed
+    | ProcessKilled
+    | ProcessDied
+    | ProcessHandedBack
+    | ProcessReplaced
+    | ProcessTold
     | StoreDown
     | StoreUp
     | QueueClosed

@@ -79,7 +79,7 @@ class Runner:
             await self._life_around.begin(())
         ran: list[JobId] = []
         worker = uuid4()
-        new = NewWorker(worker, socket.gethostname(), os.getpid(), self._config.concurrency, self._config.queues)
+        new = NewWorker(worker, socket.gethostname(), os.getpid(), self._config.concurrency, tuple(self._config.served))
         await self._store.register_worker(new, lease_s=_LEASE_S)
         runs: dict[int, Run] = {}
         stirred = asyncio.Event()
@@ -126,7 +126,7 @@ class Runner:
         await self._store.expire_jobs(limit=_BATCH)
         await self._store.promote_jobs(limit=_BATCH)
         await self._store.unpark_jobs(reason=UNKNOWN_TASK, keys=self._registry.names())
-        queues = self._config.queues or sorted(await self._store.queue_settings())
+        queues = list(self._config.served) or sorted(await self._store.queue_settings())
         claimed: list[ClaimedJob] = []
         for priority in range(HIGHEST, LOWEST - 1, -1):
             for queue in queues:

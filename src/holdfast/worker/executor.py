@@ -27,6 +27,7 @@ from holdfast.core.outcome import (
     Unknown,
     describe,
 )
+from holdfast.core.overdue import Verdicts
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.settlement import Settlement, decide
 from holdfast.core.task import Registry, TaskDefinition
@@ -42,6 +43,8 @@ from holdfast.worker.middleware import Middleware, surrounded
 from holdfast.worker.providers import Providers
 from holdfast.worker.run import Interruption, Run
 from holdfast.worker.soft_limit import SoftLimited
+from holdfast.worker.supervision.board import Board
+from holdfast.worker.supervision.watching import Watched
 
 C4 = declare("C4", "claimed, user code not started")
 R2 = declare("R2", "user code has ended, its outcome is not written")
@@ -55,8 +58,13 @@ class Plan(NamedTuple):
     task: TaskDefinition
     signature: Signature
     policy: RetryPolicy
+    verdicts: Verdicts
     soft_s: float | None
     hard_s: float | None
+
+    def under(self, policy: RetryPolicy) -> Plan:
+        """The same under another policy."""
+        return self._replace(policy=policy, verdicts=Verdicts(policy))
 
 
 class Executor:
@@ -72,6 +80,7 @@ class Executor:
         telemetry: Telemetry,
         providers: Providers,
         middleware: Sequence[Middleware] = (),
+        board: Board | None = None,
         rng: Callable[[], float] = random.random,
     ) -> None:
         self._registry = registry
@@ -81,6 +90,7 @@ class Executor:
         self._telemetry = telemetry
         self._providers = providers
         self._middleware = tuple(middleware)
+        self._board = board
         self._rng = rng
         self._plans: dict[str, Plan] = {}
 
@@ -122,12 +132,13 @@ class Executor:
             if task is None:
                 return None
             options = task.options
-            plan = Plan(task, Signature(task), options.retry, options.soft_timeout_s, options.timeout_s)
+            limits = (options.soft_timeout_s, options.timeout_s)
+            plan = Plan(task, Signature(task), options.retry, Verdicts(options.retry), *limits)
             self._plans[task.name] = plan
         if job.options is not None:
             plan = _overridden(plan, job.options)
         if job.max_attempts is not None and job.max_attempts != plan.policy.max_attempts:
-            plan = plan._replace(policy=replace(plan.policy, max_attempts=job.max_attempts))
+            plan = plan.under(replace(plan.policy, max_attempts=job.max_attempts))
         return plan
 
     async def _call(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
@@ -138,7 +149,8 @@ class Executor:
         enter_job(current)
         if run.interruption is not None:
             return self._interrupted(run, plan, None)
-        limit = HardLimit(run, plan.hard_s, loop, self._telemetry)
+        watched = None if self._board is None else Watched(self._board, run.job, plan.verdicts)
+        limit = HardLimit(run, plan.hard_s, loop, self._telemetry, watched)
         run.user_code = run.task
         try:
             if plan.task.is_async:
@@ -157,6 +169,8 @@ class Executor:
         finally:
             run.user_code = None
             limit.cancel()
+            if watched is not None:
+                watched.end()
         # Whoever returns a value has done the work, also when it was asked to stop meanwhile.
         try:
             return Succeeded(plan.signature.encode_result(value, limit=self._config.result_limit))
@@ -259,5 +273,5 @@ def _overridden(plan: Plan, text: bytes) -> Plan:
     if "soft_timeout" in options:
         plan = plan._replace(soft_s=limit_s("soft_timeout", options["soft_timeout"]))
     if "retry" in options:
-        plan = plan._replace(policy=RetryPolicy.from_data(options["retry"]))
+        plan = plan.under(RetryPolicy.from_data(options["retry"]))
     return plan

@@ -7,13 +7,15 @@ Duties:
 3. Follow queue settings (weights, new queues) within a second.
 4. When a job that must run alone waits, stop claiming until nothing runs here, take that one, and start nothing
    beside it. If others run for too long for that, go on with ordinary work and be more patient next time; a tenth
-   of the time at most goes into such waiting.
+   of the time at most goes into such waiting. Under a supervisor only say that one waits: it gives such jobs a
+   process of their own, whose fetcher takes nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 
 from holdfast.core.errors import InvalidOptions, LeaseLost, StoreError
 from holdfast.core.fairness import Lane, Quotas
@@ -34,6 +36,17 @@ _LIGHTEST = 1e-6
 _PATIENCE_S, _MOST_PATIENCE_S, _REST_FACTOR = 1.0, 60.0, 10
 
 
+class Solitude(Enum):
+    """What a worker does for jobs that must run alone."""
+
+    IN_TURN = auto()
+    """Runs them between others: there is no other process for them."""
+    NEVER = auto()
+    """Leaves them to another process."""
+    ALWAYS = auto()
+    """Runs nothing else."""
+
+
 class Fetcher(Service):
     """See the module's duties."""
 
@@ -43,13 +56,15 @@ class Fetcher(Service):
         worker: WorkerId,
         *,
         slots: Slots,
-        queues: tuple[str, ...],
+        queues: Mapping[str, float | None],
         known_queues: Callable[[], set[str]],
         start_run: Callable[[ClaimedJob], None],
         give_back: Callable[[ClaimedJob], None],
         on_lease_lost: Callable[[], None],
         on_crash: Callable[[Service, BaseException], None],
         is_overdue: Callable[[], bool],
+        solitude: Solitude,
+        on_lonely: Callable[[], None],
         deadline_s: float,
         poll_s: float,
         clock: Clock,
@@ -65,6 +80,8 @@ class Fetcher(Service):
         self._give_back = give_back
         self._on_lease_lost = on_lease_lost
         self._is_overdue = is_overdue
+        self._solitude = solitude
+        self._on_lonely = on_lonely
         self._deadline_s = deadline_s
         self._poll_s = poll_s
         self._clock = clock
@@ -101,9 +118,12 @@ class Fetcher(Service):
             if self.stopping.is_set() or not self._slots.free:
                 continue
             try:
-                if self._lonely and self._clock.monotonic() >= self._alone_again_s:
-                    await self._run_alone()
-                more = await self._fetch()
+                if self._solitude is Solitude.ALWAYS:
+                    more = await self._fetch_lonely()
+                else:
+                    if self._lonely and self._clock.monotonic() >= self._alone_again_s:
+                        await self._run_alone()
+                    more = await self._fetch()
             except LeaseLost:
                 self._on_lease_lost()  # the heartbeat finds out; a clock that jumped is no loss
                 await self.pause(_RENEWAL_S)
@@ -141,8 +161,10 @@ class Fetcher(Service):
         try:
             async with asyncio.timeout(self._deadline_s):
                 claim = await self._store.claim_jobs(self._worker, plan, deadline_s=self._deadline_s / 2, alone=alone)
+            if claim.lonely:
+                self._on_lonely()
             if not alone:
-                self._lonely = self._lonely or claim.lonely
+                self._lonely = self._solitude is Solitude.IN_TURN and (self._lonely or claim.lonely)
                 self._record(plan, claim)
             for job in claim.jobs:
                 self._start(job)
@@ -156,6 +178,14 @@ class Fetcher(Service):
             self._give_back(job)
         else:
             self._start_run(job)
+
+    async def _fetch_lonely(self) -> bool:
+        """One job, in a worker with one slot that runs nothing else."""
+        await self._follow_settings(self._clock.monotonic())
+        if not sum((await self._claim(dict.fromkeys(self._weights, 1), alone=True)).values()):
+            return False
+        self._on_lonely()
+        return True
 
     async def _run_alone(self) -> None:
         """One job with nothing beside it, then ordinary work again."""
@@ -191,7 +221,7 @@ class Fetcher(Service):
         settings = await self._store.queue_settings()
         names = set(self._queues) or (self._known_queues() | settings.keys())
         weights = {
-            Lane(name, priority): _weight(settings.get(name, QueueSettings()), priority)
+            Lane(name, priority): _weight(settings.get(name, QueueSettings()), priority, self._queues.get(name))
             for name in sorted(names)
             for priority in range(HIGHEST, LOWEST - 1, -1)
         }
@@ -200,10 +230,11 @@ class Fetcher(Service):
             self._quotas.set_weights(weights)
 
 
-def _weight(settings: QueueSettings, priority: int) -> float:
+def _weight(settings: QueueSettings, priority: int, own: float | None) -> float:
+    """A lane's share; `own` is what this worker was told of the queue, and goes before what the store says."""
     try:
         weights = DEFAULT_WEIGHTS if settings.weights is None else check_weights(settings.weights)
     except InvalidOptions:  # written by hand into the store: the defaults hold
         weights = DEFAULT_WEIGHTS
-    weight = settings.weight * weight_of(priority, weights)
+    weight = (settings.weight if own is None else own) * weight_of(priority, weights)
     return weight and max(weight, _LIGHTEST)

@@ -5,12 +5,14 @@ Duties:
 2. Know until when the lease can be trusted, by the monotonic clock, measured from before the request.
 3. Say that it is lost: the store has no such lease, or it could not be renewed in time.
 4. Pass on which leases the store has, so that lost claims are found (rule 2).
+5. Beside that, watch the event loop on which the jobs run (`loop_watch`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable
 
 from holdfast.core.errors import LeaseLost
@@ -18,6 +20,7 @@ from holdfast.core.job import WorkerId
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.threads import LoopThread, in_new_thread
 from holdfast.stores.base import HeldJob, LeaseStore
+from holdfast.worker.loop_watch import LoopWatch
 
 BEATS_PER_LEASE = 5
 #: Jobs are stopped when this share of the lease is left and it could not be renewed.
@@ -37,6 +40,7 @@ class Heartbeat:
         clock: Clock,
         on_lost: Callable[[], None],
         on_held: Callable[[list[HeldJob]], None],
+        loop_watch: LoopWatch,
     ) -> None:
         self._store = store
         self._worker = worker
@@ -45,17 +49,21 @@ class Heartbeat:
         self._clock = clock
         self._on_lost = on_lost
         self._on_held = on_held
+        self._loop_watch = loop_watch
         self._thread = LoopThread("holdfast-heartbeat")
         self._trusted_until_s = 0.0
         self._woken = asyncio.Event()
         self.lost = False
+        self.loop_thread = 0
 
     def start(self, *, registered_at_s: float) -> None:
         """`registered_at_s`: the monotonic time just before the worker was registered."""
         self._trusted_until_s = registered_at_s + self._lease_s
         self._loop = asyncio.get_running_loop()
+        self.loop_thread = threading.get_ident()
         self._thread.start()
         self._thread.submit(self._beat())
+        self._thread.submit(self._loop_watch.watch(self._loop, thread=self.loop_thread))
 
     async def stop(self) -> None:
         await in_new_thread(self._thread.stop)

@@ -22,19 +22,23 @@ from holdfast.core.worker import NewWorker
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import HeldJob, Hint, Store
 from holdfast.stores.health import StoreHealth
-from holdfast.telemetry.events import JobLost, ServiceCrashed, WorkerLeaseLost
+from holdfast.telemetry.events import JobLost, WorkerBlocked, ServiceCrashed, WorkerLeaseLost
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.cancels import CancelWatch
 from holdfast.worker.executor import Executor
-from holdfast.worker.fetcher import Fetcher
+from holdfast.worker.fetcher import Fetcher, Solitude
 from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.loop_watch import LoopWatch
 from holdfast.worker.reporting import report_settled, report_started
 from holdfast.worker.run import Interruption, Run
 from holdfast.worker.settler import Settled, Settler
 from holdfast.worker.slots import Slots
+from holdfast.worker.stacks import describe_runs
+from holdfast.worker.supervision.board import Board
 
 #: Claims have this share of a lease to be answered; what the store leased longer ago and nobody knows is lost.
 CLAIM_DEADLINE = 0.5
+PULSES_PER_LEASE = 10
 _STOP_WAIT_S = 5.0
 
 
@@ -51,6 +55,8 @@ class Session:
         clock: Clock,
         health: StoreHealth,
         telemetry: Telemetry,
+        board: Board | None = None,
+        solitude: Solitude = Solitude.IN_TURN,
     ) -> None:
         self.id = uuid4()
         self.lost = asyncio.Event()
@@ -61,7 +67,11 @@ class Session:
         self._executor = executor
         self._clock = clock
         self._telemetry = telemetry
-        self._slots = Slots(config.concurrency)
+        self._board = board
+        self._done = 0
+        self.cut_short = 0
+        """Runs that did not end by themselves before the worker did, and were handed back."""
+        self._slots = Slots(1 if solitude is Solitude.ALWAYS else config.concurrency)
         self._runs: dict[int, Run] = {}
         self._hurried = asyncio.Event()
         self._heartbeat = Heartbeat(
@@ -72,6 +82,11 @@ class Session:
             clock=clock,
             on_lost=self._lose,
             on_held=self._find_lost_claims,
+            loop_watch=LoopWatch(
+                every_s=min(1.0, config.lease_s / PULSES_PER_LEASE),
+                on_pulse=self._pulse,
+                on_blocked=self._report_blocked,
+            ),
         )
         self._settler = Settler(
             store,
@@ -87,7 +102,9 @@ class Session:
             store,
             self.id,
             slots=self._slots,
-            queues=config.queues,
+            queues=config.served,
+            solitude=solitude,
+            on_lonely=self._saw_lonely,
             is_overdue=self._is_overdue,
             known_queues=lambda: {task.options.queue for task in registry},
             start_run=self._start_run,
@@ -112,6 +129,15 @@ class Session:
         return self._slots.taken
 
     @property
+    def slots(self) -> int:
+        return self._slots.size
+
+    def described(self) -> list[str]:
+        """What runs here, with ages and where it stands; from any thread."""
+        runs, thread = list(self._runs.values()), self._heartbeat.loop_thread
+        return [f"runs {len(runs)} jobs", *describe_runs(runs, now_s=self._clock.monotonic(), loop_thread=thread)]
+
+    @property
     def crashed(self) -> bool:
         """Given up although the lease was good."""
         return self.lost.is_set() and not self._heartbeat.lost
@@ -119,15 +145,17 @@ class Session:
     async def start(self) -> None:
         """Register, then beat, then claim."""
         asked_s = self.started_s = self._clock.monotonic()
-        worker = NewWorker(self.id, socket.gethostname(), os.getpid(), self._config.concurrency, self._config.queues)
+        if self._board is not None:
+            self._board.introduce(self.id)
+        worker = NewWorker(self.id, socket.gethostname(), os.getpid(), self._slots.size, tuple(self._config.served))
         await self._store.register_worker(worker, lease_s=self._config.lease_s)
         self._heartbeat.start(registered_at_s=asked_s)
         self._leave = self._store.subscribe(self._on_hint)
         await self._cancels.start()
         await self._fetcher.start()
 
-    async def stop(self, *, grace_s: float) -> None:
-        """Stop claiming, let what runs end within the grace period, give the rest back, sign off."""
+    async def stop(self, *, grace_s: float | None) -> None:
+        """Stop claiming, let what runs end within the grace period (None: whenever), give the rest back, sign off."""
         await self._fetcher.stop()
         await self._drain(grace_s, unless=self._hurried)
         await self._wind_up(Interruption.DRAIN)
@@ -153,15 +181,15 @@ class Session:
 
     async def _sign_off(self, why: str) -> None:
         """Give back what is left. Not after the lease was lost: then it is others' business what becomes of it."""
-        if self._heartbeat.lost:
-            return
-        try:
-            await self._store.hand_back_worker(self.id, cause=Cause.HANDED_BACK, why=why)
-        except (StoreError, NotOpen):
-            return  # the lease runs out by itself
+        if not self._heartbeat.lost:
+            with contextlib.suppress(StoreError, NotOpen):  # then the lease runs out by itself
+                await self._store.hand_back_worker(self.id, cause=Cause.HANDED_BACK, why=why)
+        if self._board is not None:
+            self._board.introduce(None)
 
     async def _wind_up(self, why: Interruption) -> None:
         """Only after the fetcher has stopped: it would claim again what is given back here."""
+        self.cut_short += sum(run.task is not None and not run.task.done() for run in self._runs.values())
         self._interrupt(why)
         await self._drain(_STOP_WAIT_S)
         self._leave()
@@ -193,6 +221,7 @@ class Session:
                 handed_in = True
         finally:
             self._slots.give_back()
+            self._done += 1
             if not handed_in:
                 self._forget(run.job.token, lost=not run.finished)
             if run.finished:
@@ -213,10 +242,10 @@ class Session:
             self._telemetry.emit(JobLost(run.job.id, run.job.task or "", run.job.token))
         return run
 
-    async def _drain(self, seconds: float, *, unless: asyncio.Event | None = None) -> None:
+    async def _drain(self, seconds: float | None, *, unless: asyncio.Event | None = None) -> None:
         """Wait for what runs, for so long at most, and not when `unless` is set."""
         running = [run.task for run in self._runs.values() if run.task is not None]
-        if not running or seconds <= 0:
+        if not running or seconds == 0:
             return
         waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(asyncio.wait(running))]
         if unless is not None:
@@ -235,6 +264,22 @@ class Session:
     def _is_overdue(self) -> bool:
         """Whether anything that runs here has passed its hard limit."""
         return any(run.interruption is Interruption.TIMEOUT for run in self._runs.values())
+
+    def _pulse(self, now_s: float, lag_s: float) -> None:
+        """From the heartbeat's thread."""
+        if self._board is not None:
+            self._board.count(taken=self._slots.taken, done=self._done)
+            self._board.beat(now_s, lag_s)
+
+    def _report_blocked(self, lag_s: float, task: asyncio.Task[object] | None, where: str) -> None:
+        """From the heartbeat's thread."""
+        run = next((run for run in list(self._runs.values()) if run.task is task), None)
+        blame = "code that is no job's own" if run is None else f"job {run.job.id} {run.job.task}"
+        self._telemetry.emit(WorkerBlocked(self.id, lag_s, blame, where))
+
+    def _saw_lonely(self) -> None:
+        if self._board is not None:
+            self._board.saw_lonely(self._clock.monotonic())
 
     def _doubt_lease(self) -> None:
         with contextlib.suppress(NotOpen):  # the heartbeat has ended: it knows

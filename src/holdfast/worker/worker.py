@@ -14,12 +14,14 @@ from holdfast.runtime.service import Service
 from holdfast.runtime.threads import ThreadPool
 from holdfast.stores.base import Store
 from holdfast.stores.health import StoreHealth
-from holdfast.telemetry.events import ServiceCrashed, WorkerDraining, WorkerStarted, WorkerStopped
+from holdfast.telemetry.events import ServiceCrashed, WorkerDraining, WorkerStarted, WorkerStopped, WorkerTold
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.executor import Executor
+from holdfast.worker.fetcher import Solitude
 from holdfast.worker.lifecycle import Hooks, Lifecycle
 from holdfast.worker.run import Interruption
 from holdfast.worker.session import Session
+from holdfast.worker.supervision.post import Post
 
 #: A session that broke after so long was healthy: the next break is not taken for one of a series.
 _HEALTHY_S = 60.0
@@ -41,6 +43,7 @@ class Worker(Service):
         telemetry: Telemetry,
         health: StoreHealth,
         hooks: Hooks,
+        post: Post | None = None,
     ) -> None:
         super().__init__(name="worker")
         self._store = store
@@ -51,6 +54,11 @@ class Worker(Service):
         self._telemetry = telemetry
         self._health = health
         self._hooks = hooks
+        self._post = post
+        self._solitude = Solitude.IN_TURN
+        self._grace_s: float | None = config.grace_s
+        self.cut_short = 0
+        """Runs that were handed back because they did not end before the worker did."""
         self._patience: asyncio.Timeout | None = None
         self._after_crash = Backoff(0.1, 30.0)
         self._now = asyncio.Event()
@@ -68,9 +76,12 @@ class Worker(Service):
             telemetry=self._telemetry,
             providers=self._life_around.providers,
             middleware=self._hooks.middleware,
+            board=None if self._post is None else self._post.board,
         )
         try:
             await self._begin()
+            if self._post is not None:
+                self._solitude = await self._post.stand_by(self.stopping)
             self.session = await self._start_over()
             for service in self._upkeep:
                 await service.start()
@@ -98,6 +109,17 @@ class Worker(Service):
         await asyncio.gather(*(service.stop() for service in self._upkeep))
         await self._end()
         self._threads.close()
+
+    def retire(self) -> None:
+        """Stop when what runs has ended, however long that takes."""
+        self._grace_s = None
+        self.ask_stop()
+
+    def tell(self) -> None:
+        """Write what runs here, and where it stands, to the log; from any thread."""
+        if self.session is not None:
+            for line in self.session.described():
+                self._telemetry.emit(WorkerTold(self.session.id, line))
 
     def stop_now(self) -> None:
         """Do not wait for running jobs any longer: hand them back."""
@@ -132,7 +154,7 @@ class Worker(Service):
             self._patience = None
 
     def _tasks_served(self) -> list[TaskDefinition]:
-        queues = self._config.queues
+        queues = self._config.served
         return [task for task in self._registry if not queues or task.options.queue in queues]
 
     async def _new_session(self) -> Session:
@@ -144,9 +166,13 @@ class Worker(Service):
             clock=self._clock,
             health=self._health,
             telemetry=self._telemetry,
+            board=None if self._post is None else self._post.board,
+            solitude=self._solitude,
         )
         await session.start()
-        self._telemetry.emit(WorkerStarted(session.id, self._config.concurrency, self._config.queues))
+        if self._post is not None:
+            self._post.working()
+        self._telemetry.emit(WorkerStarted(session.id, session.slots, tuple(self._config.served)))
         return session
 
     async def _until_lost(self, session: Session) -> bool:
@@ -156,7 +182,7 @@ class Worker(Service):
 
     async def _finish(self, session: Session) -> None:
         self._telemetry.emit(WorkerDraining(session.id, session.running))
-        grace_s = 0.0 if self._now.is_set() else self._config.grace_s
+        grace_s = 0.0 if self._now.is_set() else self._grace_s
         stopping = asyncio.create_task(session.stop(grace_s=grace_s))
         impatient = asyncio.create_task(self._now.wait())
         lost = asyncio.create_task(session.lost.wait())
@@ -166,6 +192,7 @@ class Worker(Service):
         await stopping
         impatient.cancel()
         lost.cancel()
+        self.cut_short += session.cut_short
         self._telemetry.emit(WorkerStopped(session.id))
 
     async def _start_over(self) -> Session | None:

@@ -1,0 +1,163 @@
+"""What a worker process does now, in memory that its supervisor reads: also after a death that left no time for words.
+
+Written by the worker process alone, without locks and without waiting; read by its supervisor alone. A run's row counts
+once its token is in it, which is written last and taken out first: a process may die between any two bytes.
+
+    header   worker id, beat, loop lag, slots taken, jobs done, when lonely jobs were last seen, rows in use
+    row      token, job id, began, overdue from, limit, verdict for that case (`core.overdue`), name of the task
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import struct
+import tempfile
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from holdfast.core.job import JobId, WorkerId
+
+MOST_ROWS: Final = 10_000
+"""As many as the setting `concurrency` allows."""
+
+_HEADER_BYTES: Final = 128
+_ROW = struct.Struct("=q16sdddd72s")
+_AFTER_TOKEN = struct.Struct("=16sdddd72s")
+_LIMITS = struct.Struct("=ddd")
+_LIMITS_AT: Final = 8 + 16 + 8
+_NUMBER = struct.Struct("=q")
+_SECONDS = struct.Struct("=d")
+_ID_AT, _BEAT_AT, _LAG_AT, _TAKEN_AT, _DONE_AT, _LONELY_AT, _ROWS_AT = 0, 16, 24, 32, 40, 48, 56
+_NOBODY: Final = bytes(16)
+_TASK_BYTES: Final = 72
+SIZE: Final = _HEADER_BYTES + MOST_ROWS * _ROW.size
+
+
+class RunSeen(NamedTuple):
+    """A run whose user code has begun and not ended. Times are of the monotonic clock, which all processes share."""
+
+    token: int
+    job_id: JobId
+    began_s: float
+    overdue_s: float
+    """When its hard limit has passed; infinite where it has none."""
+    limit_s: float
+    verdict: float
+    """What becomes of its job if it ends with its process at that limit, as `core.overdue` writes it."""
+    task: str
+
+
+class WorkerSeen(NamedTuple):
+    """A worker process at a glance."""
+
+    worker: WorkerId | None
+    """None: it has no identity in the store."""
+    beat_s: float
+    lag_s: float
+    taken: int
+    done: int
+    lonely_s: float
+    """When jobs that must run alone were last seen waiting; 0 for never."""
+
+
+class Board:
+    """See the module's sentence; made by the supervisor, which passes the file descriptor on."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._memory = mmap.mmap(fd, SIZE)
+        self._free: list[int] = []
+        self._rows = 0
+
+    @classmethod
+    def make(cls) -> Board:
+        """A fresh one. Its pages take memory only once they are written to."""
+        if hasattr(os, "memfd_create"):
+            fd = os.memfd_create("holdfast-board")
+        else:  # not on Linux
+            with tempfile.TemporaryFile() as file:
+                fd = os.dup(file.fileno())
+        try:
+            os.ftruncate(fd, SIZE)
+            return cls(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+
+    def close(self) -> None:
+        self._memory.close()
+        os.close(self.fd)
+
+    # ------------------------------------------------------------ the worker process writes
+
+    def introduce(self, worker: WorkerId | None) -> None:
+        """Say who this is, before the store hears of it: whoever dies in between can still be handed back.
+
+        None: nobody any more, and nothing is left to be handed back.
+        """
+        self._memory[_ID_AT : _ID_AT + 16] = _NOBODY if worker is None else worker.bytes
+
+    def beat(self, now_s: float, lag_s: float) -> None:
+        _SECONDS.pack_into(self._memory, _LAG_AT, lag_s)
+        _SECONDS.pack_into(self._memory, _BEAT_AT, now_s)
+
+    def count(self, *, taken: int, done: int) -> None:
+        _NUMBER.pack_into(self._memory, _TAKEN_AT, taken)
+        _NUMBER.pack_into(self._memory, _DONE_AT, done)
+
+    def saw_lonely(self, now_s: float) -> None:
+        """Jobs that must run alone wait."""
+        _SECONDS.pack_into(self._memory, _LONELY_AT, now_s)
+
+    def begin(self, token: int, job_id: JobId, now_s: float, task: bytes) -> int:
+        """User code begins; returns the row, to be given to `limit` and `end`."""
+        row = self._free.pop() if self._free else self._new_row()
+        at = _HEADER_BYTES + row * _ROW.size
+        _AFTER_TOKEN.pack_into(self._memory, at + 8, job_id.bytes, now_s, math.inf, math.inf, math.nan, task)
+        _NUMBER.pack_into(self._memory, at, token)
+        return row
+
+    def limit(self, row: int, *, overdue_s: float, limit_s: float, verdict: float) -> None:
+        """From then on the run is overdue, and is ended with its process if need be."""
+        at = _HEADER_BYTES + row * _ROW.size + _LIMITS_AT
+        _LIMITS.pack_into(self._memory, at, overdue_s, limit_s, verdict)
+
+    def end(self, row: int) -> None:
+        """User code has ended: whatever kills the process from here on was not this run."""
+        _NUMBER.pack_into(self._memory, _HEADER_BYTES + row * _ROW.size, 0)
+        self._free.append(row)
+
+    def _new_row(self) -> int:
+        row = self._rows
+        self._rows += 1
+        _NUMBER.pack_into(self._memory, _ROWS_AT, self._rows)
+        return row
+
+    # ------------------------------------------------------------ the supervisor reads
+
+    def worker(self) -> WorkerSeen:
+        identity = self._memory[_ID_AT : _ID_AT + 16]
+        beat_s, lag_s = struct.unpack_from("=dd", self._memory, _BEAT_AT)
+        taken, done = struct.unpack_from("=qq", self._memory, _TAKEN_AT)
+        (lonely_s,) = _SECONDS.unpack_from(self._memory, _LONELY_AT)
+        return WorkerSeen(None if identity == _NOBODY else UUID(bytes=identity), beat_s, lag_s, taken, done, lonely_s)
+
+    def runs(self) -> list[RunSeen]:
+        (rows,) = _NUMBER.unpack_from(self._memory, _ROWS_AT)
+        seen = []
+        for row in range(min(rows, MOST_ROWS)):
+            token, job_id, began_s, overdue_s, limit_s, verdict, task = _ROW.unpack_from(
+                self._memory, _HEADER_BYTES + row * _ROW.size
+            )
+            if token:
+                name = task.rstrip(b"\0").decode("utf-8", "replace")
+                seen.append(RunSeen(token, UUID(bytes=job_id), began_s, overdue_s, limit_s, verdict, name))
+        return seen
+
+
+def task_text(name: str) -> bytes:
+    """A task's name as it goes into a row: the end of a long one says more than its beginning."""
+    text = name.encode()
+    return text if len(text) <= _TASK_BYTES else text[-_TASK_BYTES:]

@@ -1,0 +1,117 @@
+"""Hands back what a dead worker process was running, at once, by the supervisor's own way to the store (P10).
+
+The store's fence holds here, too: a process is handed back only when it has ended, and under its own identity.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable, Collection, Sequence
+
+from holdfast.config import Config
+from holdfast.core import overdue
+from holdfast.core.cause import Cause
+from holdfast.core.errors import HoldfastError, NotOpen, StoreUnavailable
+from holdfast.core.job import WorkerId
+from holdfast.runtime.backoff import Backoff, retry_transient
+from holdfast.runtime.clock import SystemClock
+from holdfast.stores.base import Store
+from holdfast.stores.health import StoreHealth
+from holdfast.telemetry.events import ProcessHandedBack, ServiceCrashed
+from holdfast.telemetry.hub import Telemetry
+from holdfast.worker.supervision.board import RunSeen
+
+
+class Recovery:
+    """The supervisor's hands in the store; opened once the settings are known, and needed for nothing else."""
+
+    def __init__(self, make_store: Callable[[Config], Store], *, telemetry: Telemetry) -> None:
+        self._make_store = make_store
+        self._telemetry = telemetry
+        self._clock = SystemClock()
+        self._health = StoreHealth(clock=self._clock, telemetry=telemetry)
+        self._opening: asyncio.Task[Store] | None = None
+        self._lease_s = 0.0
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def use(self, config: Config) -> None:
+        """These are the settings; the first ones count."""
+        if self._opening is None:
+            self._lease_s = config.lease_s
+            self._opening = asyncio.create_task(self._open(config))
+
+    async def close(self) -> None:
+        """Finish what is under way."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+        if self._opening is not None:
+            self._opening.cancel()
+            with contextlib.suppress(asyncio.CancelledError, HoldfastError):
+                await (await self._opening).close()
+
+    def hand_back(
+        self,
+        worker: WorkerId,
+        *,
+        pid: int,
+        why: str,
+        cause: Cause,
+        suspects: Sequence[RunSeen],
+        culprits: Sequence[RunSeen] = (),
+    ) -> None:
+        """Begin to return the jobs of a process that has ended; `culprits` did not end at their limits."""
+        settlements = [
+            overdue.settlement(run.verdict, run.job_id, run.token, limit_s=run.limit_s, rng=random.random)
+            for run in culprits
+        ]
+
+        async def apply(store: Store) -> int:
+            if settlements:  # before the worker's row goes: they are fenced by it
+                await store.settle_jobs(worker, settlements)
+            tokens = [run.token for run in suspects]
+            return await store.hand_back_worker(worker, cause=cause, why=why, suspects=tokens)
+
+        task = asyncio.create_task(self._apply(apply, pid))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def waiting(self, queues: Collection[str]) -> int:
+        """Jobs that are ready in these queues (none: in all); 0 where the store does not say."""
+        if self._opening is None or not self._opening.done() or self._opening.exception() is not None:
+            return 0
+        try:
+            found = await self._opening.result().list_queues()
+        except HoldfastError:
+            return 0
+        return sum(each.ready for each in found if not each.settings.paused and (not queues or each.name in queues))
+
+    async def _open(self, config: Config) -> Store:
+        while True:
+            store = self._make_store(config)
+            try:
+                await store.open()
+            except StoreUnavailable as error:
+                await asyncio.sleep(self._health.failed(error))
+            else:
+                self._health.worked()
+                return store
+
+    async def _apply(self, operation: Callable[[Store], Awaitable[int]], pid: int) -> None:
+        if self._opening is None:
+            return  # it died before it had said which store it works on: it held nothing
+        try:
+            store = await self._opening
+            count = await retry_transient(
+                lambda: operation(store),
+                is_transient=lambda error: isinstance(error, StoreUnavailable),
+                give_up_after_s=2 * self._lease_s,  # by then others have reaped it
+                backoff=Backoff(0.02, 1.0),
+                clock=self._clock,
+            )
+        except (HoldfastError, NotOpen) as error:
+            self._telemetry.emit(ServiceCrashed("recovery", f"the jobs of process {pid} wait for its lease: {error}"))
+            return
+        if count:
+            self._telemetry.emit(ProcessHandedBack(pid, count))
