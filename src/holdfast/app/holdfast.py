@@ -66,7 +66,6 @@ class Holdfast:
     def __init__(
         self,
         url: str | None = None,
-        /,
         *,
         defaults: TaskDefaults | None = None,
         queue_defaults: Mapping[str, TaskDefaults] | None = None,

@@ -22,7 +22,7 @@ from holdfast.core.worker import NewWorker
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import HeldJob, Hint, Store
 from holdfast.stores.health import StoreHealth
-from holdfast.telemetry.events import JobLost, WorkerBlocked, ServiceCrashed, WorkerLeaseLost
+from holdfast.telemetry.events import JobLost, ServiceCrashed, WorkerBlocked, WorkerLeaseLost
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.cancels import CancelWatch
 from holdfast.worker.executor import Executor

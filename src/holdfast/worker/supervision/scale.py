@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from holdfast.config import Config
@@ -21,7 +21,8 @@ BUSY: Final = 0.9
 class Scale:
     """Moves one process at a time between `processes` and `most_processes`."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._wanted = 0
         self._busy_since_s: float | None = None
         self._idle_since_s: float | None = None
@@ -35,7 +36,7 @@ class Scale:
 
     def look(self, workers: Sequence[WorkerSeen], config: Config, recovery: Recovery) -> None:
         """Note how busy they are; ask the store whether jobs wait only when they are."""
-        now_s = time.monotonic()
+        now_s = self._monotonic()
         taken, slots = sum(seen.taken for seen in workers), len(workers) * config.concurrency
         is_busy = len(workers) >= self._wanted and taken >= BUSY * slots
         is_idle = taken <= BUSY * (slots - config.concurrency) / 2

@@ -31,9 +31,8 @@ from holdfast.worker.supervision.child import Child, Role
 from holdfast.worker.supervision.line import Order, Word
 from holdfast.worker.supervision.recovery import Recovery
 from holdfast.worker.supervision.scale import Scale
-from holdfast.worker.supervision.watch import Watch, describe
+from holdfast.worker.supervision.watch import LOOK_EVERY_S, Watch, describe
 
-LOOK_EVERY_S: Final = 0.5
 #: A spare is started so long after the last worker: what starts together competes for the same processor.
 SPARE_AFTER_S: Final = 1.0
 #: A process that worked for less than this and died was no good; so many in a row, and the next one has to wait.
@@ -118,7 +117,8 @@ class Supervisor:
         """Until something happens, or it is time to look again."""
         changed = asyncio.create_task(self._changed.wait())
         waiting = {changed} if signal is None else {changed, signal}
-        await asyncio.wait(waiting, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+        interval_s = None if self._config is None else self._watch.interval_s(self._config)
+        await asyncio.wait(waiting, timeout=interval_s, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
         self._changed.clear()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.config import Config
@@ -12,8 +12,11 @@ from holdfast.worker.supervision.child import Child
 
 #: A process that has shown no sign of life for this share of a lease is ended, while its lease still lasts.
 SILENT: Final = 0.6
-#: A supervisor that was itself held up for this share of a lease does not trust what it sees of others.
-HELD_UP: Final = 0.2
+#: Looks are so far apart at most, in seconds and as a share of a lease.
+LOOK_EVERY_S: Final = 0.5
+LOOK_EVERY: Final = 0.1
+#: A supervisor that did not come to look for this share of a lease was held up itself, and does not trust what it sees.
+HELD_UP: Final = 0.3
 
 
 class Sentence(NamedTuple):
@@ -27,13 +30,19 @@ class Sentence(NamedTuple):
 class Watch:
     """Looks at boards; knows since when it can trust what it sees."""
 
-    def __init__(self) -> None:
-        self._looked_s = time.monotonic()
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._looked_s = monotonic()
         self._awake_since_s = self._looked_s
+
+    @staticmethod
+    def interval_s(config: Config) -> float:
+        """How long to wait from one look to the next."""
+        return min(LOOK_EVERY_S, LOOK_EVERY * config.lease_s)
 
     def look(self, children: Iterable[Child], config: Config) -> Iterator[Sentence]:
         """The processes that have to be ended now."""
-        now_s = time.monotonic()
+        now_s = self._monotonic()
         if now_s - self._looked_s > HELD_UP * config.lease_s:
             self._awake_since_s = now_s  # all of us were stopped: they get time to show that they live
         self._looked_s = now_s
@@ -47,7 +56,7 @@ class Watch:
 
     def worn_out(self, child: Child, config: Config) -> str | None:
         """Why a process should be replaced by a new one, if it should."""
-        done, age_s = child.board.worker().done, time.monotonic() - child.working_since_s
+        done, age_s = child.board.worker().done, self._monotonic() - child.working_since_s
         if config.max_jobs and done >= config.max_jobs:
             return f"it has done {done} jobs"
         if config.max_age_s and age_s >= config.max_age_s:
