@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
+import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from tests.cli.conftest import Shop
 from tests.cli.processes import hold, parent_of, working
+
+WHO = f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def test_waiting_jobs_are_explained_cancelled_and_awaited(shop: Shop) -> None:
@@ -19,7 +23,10 @@ def test_waiting_jobs_are_explained_cancelled_and_awaited(shop: Shop) -> None:
     assert why.out == f"job {shop.ready[0]} is ready, but no running worker serves queue 'default'\n"
     assert (both.code, both.out) == (4, f"{shop.later}\tcancelled\n{shop.done}\tended\n")
     assert gone.code == 1
-    assert [(job["state"], job["reason"]) for job in gone.json_lines] == [("cancelled", "no need"), ("succeeded", None)]
+    assert [(job["state"], job["reason"]) for job in gone.json_lines] == [
+        ("cancelled", f"no need (by {WHO})"),
+        ("succeeded", None),
+    ]
     assert (fine.code, fine.out) == (0, f"{shop.done}\tsucceeded\t-\t-\n")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import socket
 from typing import Annotated
 
 import typer
@@ -123,7 +126,7 @@ async def cancel(
 ) -> Exit:
     """Cancel jobs.
 
-    One that waits ends at once, one that runs is asked to stop.
+    One that waits ends at once, one that runs is asked to stop. The reason, and who asked, are kept with the job.
 
     Prints what happened to each: cancelled, requested (it runs, and its worker will tell it), or ended (it had ended
     before, which is exit code 4).
@@ -134,12 +137,21 @@ async def cancel(
     code = Exit.OK
     async with session.opened() as hf:
         for job_id in job_ids:
-            answer = await hf.jobs.cancel(job_id, reason=reason)
+            answer = await hf.jobs.cancel(job_id, reason=reason, by=_who())
             session.out.done(
                 f"{job_id}: {_CANCELLED[answer]}", {"id": job_id, "answer": answer}, plain=(job_id, answer.value)
             )
             code = Exit.MISSING if answer is CancelAnswer.ENDED else code
     return code
+
+
+def _who() -> str:
+    """The user of this machine, as far as it is known: in a container there may be no name for it."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
 
 
 _CANCELLED = {

@@ -59,10 +59,10 @@ class JobHandle(Generic[R]):
             raise JobCancelled(self.id, reason=ended.reason)
         return self.decode(ended.result)
 
-    async def cancel(self, reason: str = "") -> CancelAnswer:
-        """End the job if it waits, ask it to stop if it runs."""
+    async def cancel(self, reason: str = "", *, by: str = "") -> CancelAnswer:
+        """End the job if it waits, ask it to stop if it runs; why, and by whom, is kept with it."""
         with self._missing_explained():
-            return await self._client.jobs.cancel(self.id, reason=reason)
+            return await self._client.jobs.cancel(self.id, reason=reason, by=by)
 
     def events(self) -> AsyncIterator[JobInfo]:
         """The job's changes as they happen (state, attempt, progress), until it has ended."""

@@ -75,10 +75,14 @@ class Jobs:
         )
         return await list_page(self._store, where, limit=limit, before=before)
 
-    async def cancel(self, job_id: JobId | str, *, reason: str = "") -> CancelAnswer:
-        """End the job if it waits, ask it to stop if it runs; JobNotFound when there is none."""
+    async def cancel(self, job_id: JobId | str, *, reason: str = "", by: str = "") -> CancelAnswer:
+        """End the job if it waits, ask it to stop if it runs; JobNotFound when there is none.
+
+        Why, and by whom, is kept with the job as its `reason`.
+        """
         job_id = parse_job_id(job_id)
-        [answer] = await self._store.cancel_jobs([job_id], reason=check_reason(reason) or "cancelled")
+        why = check_reason(reason) or "cancelled"
+        [answer] = await self._store.cancel_jobs([job_id], reason=check_reason(f"{why} (by {by})") if by else why)
         if answer is CancelAnswer.MISSING:
             raise JobNotFound(job_id)
         return answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -17,6 +18,26 @@ T = TypeVar("T")
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Run a program to its end, as `asyncio.run` does."""
+    """Run a program to its end, as `asyncio.run` does, but for one thing: another task's `sys.exit` does not end it.
+
+    asyncio lets SystemExit and KeyboardInterrupt out of the whole loop, whichever task they were raised in. Users' code
+    may have started that task, and other jobs run beside it.
+    """
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        return runner.run(main)
+        loop = runner.get_loop()
+        asyncio.set_event_loop(loop)  # as `Runner.run` does, for code that asks for it outside of a coroutine
+        task = loop.create_task(main)
+        while True:
+            try:
+                return loop.run_until_complete(task)
+            except (SystemExit, KeyboardInterrupt) as exit_:
+                if task.done():
+                    return task.result()  # which raises, if it was its own
+                if isinstance(exit_, KeyboardInterrupt) and _ctrl_c_raises():
+                    raise
+                loop.call_exception_handler({"message": "a task tried to end the process", "exception": exit_})
+
+
+def _ctrl_c_raises() -> bool:
+    """Whether a KeyboardInterrupt may be meant: nobody has taken Ctrl-C over."""
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
