@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.campaign import recovery
 from tests.campaign.campaign import Plan, run_campaign
 from tests.postgres.shared import DURABLE, chosen_binaries, own_directory
 
@@ -27,8 +28,13 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--producers", type=int, default=2)
     parser.add_argument("--lease", type=float, default=1.5, help="seconds")
+    parser.add_argument(
+        "--recovery", type=int, metavar="N", help="only measure: N kills of a process under a supervisor"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the files of a sound campaign, too")
     given = parser.parse_args()
+    if given.recovery:
+        return _measure_recovery(given.recovery, given.store)
     plan = Plan(
         seed=given.seed,
         jobs=given.jobs,
@@ -47,6 +53,16 @@ def main() -> int:
     if outcome.sound and not given.keep:
         shutil.rmtree(directory)
     return 0 if outcome.sound else 1
+
+
+def _measure_recovery(kills: int, store: str) -> int:
+    with contextlib.ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-recovery-")))
+        server = stack.enter_context(_server()) if store == "postgres" else None
+        settings = {"url": f"sqlite:///{place / 'jobs.db'}" if server is None else server.url}
+        measured = asyncio.run(recovery.measure(kills, place, settings, say=lambda line: print(line, flush=True)))
+    print(recovery.report(*measured))
+    return 0
 
 
 def _server() -> LocalPostgres:

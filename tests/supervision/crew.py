@@ -28,6 +28,8 @@ class Noted(NamedTuple):
     job: str
     pid: int
     what: str
+    at_s: float
+    """By the monotonic clock, which all processes share."""
 
 
 class Crew:

@@ -26,7 +26,7 @@ AGAIN = RetryPolicy(max_attempts=2, base=0.0, cap=0.0)
 
 def note(what: str) -> None:
     """One line that is there also when this process dies right after it."""
-    line = json.dumps({"job": str(current_job().id), "pid": os.getpid(), "what": what}) + "\n"
+    line = json.dumps({"job": str(current_job().id), "pid": os.getpid(), "what": what, "at_s": time.monotonic()}) + "\n"
     with (HERE / "runs").open("a", encoding="utf-8") as file:
         file.write(line)
 
