@@ -39,7 +39,7 @@ SPARE_AFTER_S: Final = 1.0
 SHORT_LIFE_S: Final = 5.0
 SHORT_LIVES: Final = 5
 #: Beyond the grace period, for winding up; then it is killed.
-STOP_MARGIN_S: Final = 15.0
+STOP_MARGIN_S: Final = 10.0
 NOW_MARGIN_S: Final = 10.0
 #: A process for lonely jobs ends when it has seen none for so long.
 LONELY_FOR_S: Final = 5.0
