@@ -94,10 +94,21 @@ async def test_a_lonely_job_does_not_wait_for_a_long_one(make_crew: MakeCrew) ->
 
 
 @scene
+async def test_a_run_that_has_ended_is_not_suspected(make_crew: MakeCrew) -> None:
+    """Its process died before its success was written, as often as you like: it need not run alone."""
+    async with manned(make_crew(failpoints="settle_jobs.begin=kill9")) as crew:
+        await crew.enqueue("add", 1, 2)
+        await crew.until_noted("added", 4)
+        await crew.until_logged("with 0 running jobs", 4)
+        assert "started, 1 jobs at once" not in crew.log, "there was no process for lonely jobs"
+
+
+@scene
 async def test_children_end_with_their_supervisor(make_crew: MakeCrew) -> None:
+    """Also one that hears nothing, because it does not let its threads run."""
     async with manned(make_crew(spares=1)) as crew:
-        await crew.enqueue("hold", "never")
-        await crew.until_noted("holds never")
+        await crew.enqueue("keeps_the_gil_for_ever")
+        await crew.until_noted("keeps_the_gil_for_ever")
         await crew.until_logged("is ready", 2)
         children = [os.pidfd_open(pid) for pid in crew.children()]
         assert len(children) == 2
