@@ -32,7 +32,7 @@ class Recovered(NamedTuple):
 async def measure(
     kills: int, place: Path, settings: dict[str, Any], *, say: Callable[[str], None]
 ) -> tuple[list[Recovered], Recovered]:
-    """So many kills of a process with a hundred jobs and a spare beside it; then one of a supervisor with its process."""
+    """So many kills of a process with a hundred jobs and a spare; then one of a supervisor with its process."""
     hour = settings | {"lease_s": 3600.0, "concurrency": JOBS, "spares": 1}
     recovered = []
     async with manned(Crew(place, hour)) as crew:
