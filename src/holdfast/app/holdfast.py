@@ -150,7 +150,6 @@ class Holdfast:
             base=base,
             queues=self._queue_defaults,
             app=self._defaults,
-            is_def=not inspect.iscoroutinefunction(function),
         )
         definition = define(function, name=name, options=options, given=self._given)
         self.tasks.add(definition)

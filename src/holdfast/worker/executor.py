@@ -31,6 +31,7 @@ from holdfast.core.retry import RetryPolicy
 from holdfast.core.settlement import Settlement, decide
 from holdfast.core.task import Registry, TaskDefinition
 from holdfast.runtime.failpoints import afailpoint, declare, is_armed
+from holdfast.runtime.thread_interrupts import ThreadCall
 from holdfast.runtime.threads import ThreadPool
 from holdfast.stores.base import Store
 from holdfast.telemetry.events import JobErrorIgnored
@@ -42,6 +43,7 @@ from holdfast.worker.middleware import Middleware, surrounded
 from holdfast.worker.providers import Providers
 from holdfast.worker.run import Interruption, Run
 from holdfast.worker.soft_limit import SoftLimited
+from holdfast.worker.thread_strikes import ThreadStrikes
 
 C4 = declare("C4", "claimed, user code not started")
 R2 = declare("R2", "user code has ended, its outcome is not written")
@@ -192,19 +194,23 @@ class Executor:
     async def _call_in_thread(
         self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], begun: Callable[[], None]
     ) -> Any:
-        def call() -> Any:
+        def begin() -> None:
             run.in_thread = True
             if run.interruption is not None:
                 raise _NotStarted
-            begun()  # the limit counts from here: waiting for a thread is not the task's doing
-            return plan.task.function(*args, **kwargs)
+            begun()  # the limits count from here: waiting for a thread is not the task's doing
+            strikes.start_from_thread(plan.soft_s)
 
-        # All threads may hang. Then what waits for one is given back, so that another worker can have it.
         loop = asyncio.get_running_loop()
+        # As a `partial`: a function of ours around the task's could be interrupted when that has returned.
+        call = ThreadCall(partial(plan.task.function, *args, **kwargs), begin=begin)
+        strikes = ThreadStrikes(run, call, loop)
+        # All threads may hang. Then what waits for one is given back, so that another worker can have it.
         waiting = plan.hard_s and loop.call_later(plan.hard_s, _give_up_waiting, run)
         try:
             return await self._threads.run(call)
         finally:
+            strikes.close()
             run.in_thread = False  # what follows, a middleware or a clean-up, is on the loop again
             if waiting:
                 waiting.cancel()

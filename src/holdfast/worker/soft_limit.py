@@ -23,6 +23,11 @@ SoftTimeoutCancel.__module__ = SoftTimeout.__module__
 SoftTimeoutCancel.__qualname__ = SoftTimeoutCancel.__name__ = SoftTimeout.__name__
 
 
+def message_of(limit_s: float) -> str:
+    """What a `SoftTimeout` says."""
+    return f"the soft limit of {limit_s:g} s has passed"
+
+
 class SoftLimited:
     """Awaits a coroutine, and can interrupt it once with a `SoftTimeout`."""
 
@@ -35,7 +40,7 @@ class SoftLimited:
 
     def strike(self, limit_s: float) -> None:
         """Interrupt it at its current await."""
-        self._pending = SoftTimeoutCancel(f"the soft limit of {limit_s:g} s has passed")
+        self._pending = SoftTimeoutCancel(message_of(limit_s))
         self._task.cancel()
 
     def __await__(self) -> Generator[Any, Any, Any]:

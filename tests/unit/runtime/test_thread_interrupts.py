@@ -1,0 +1,565 @@
+"""Calls in threads that are interrupted: where it is raised, where it never is, and that the thread lives on."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import functools
+import gc
+import itertools
+import logging
+import math
+import random
+import sys
+import threading
+import weakref
+from collections import defaultdict
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+from holdfast.runtime import thread_interrupts
+from holdfast.runtime.thread_interrupts import ThreadCall
+from holdfast.runtime.threads import ThreadPool
+
+PATIENCE_S = 30
+
+
+class Stop(BaseException):
+    """What is raised in the functions here."""
+
+
+class Other(BaseException):
+    """Raised after it."""
+
+
+class Loop:
+    """A function that never ends by itself, at work in a thread of a pool."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.left = threading.Event()
+
+    def __call__(self) -> None:
+        self.begun.set()
+        try:
+            self.nested()
+        finally:
+            self.left.set()
+
+    def nested(self) -> None:
+        while True:
+            len("")
+
+
+async def begun(event: threading.Event) -> None:
+    assert await asyncio.to_thread(event.wait, PATIENCE_S)
+
+
+async def expect_undisturbed(pool: ThreadPool, thread: int) -> None:
+    """The pool's only thread is the same as before and does its work."""
+
+    def work() -> int:
+        return sum(len(str(n)) for n in range(100))
+
+    assert pool.busy == 0
+    assert await pool.run(work) == 190
+    assert await pool.run(threading.get_ident) == thread
+
+
+def test_it_is_raised_in_the_function_wherever_that_is_and_the_thread_goes_on() -> None:
+    async def scenario() -> None:
+        pool, work = ThreadPool(1), Loop()
+        thread = await pool.run(threading.get_ident)
+        call = ThreadCall(work)
+        running = asyncio.create_task(pool.run(call))
+        await begun(work.begun)
+        assert call.interrupt(Stop)
+        with pytest.raises(Stop):
+            await running
+        assert work.left.is_set()
+        assert call.interrupt(Stop)  # it is over: nobody is hit
+        await expect_undisturbed(pool, thread)
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_before_the_function_has_begun_it_is_raised_instead_of_beginning() -> None:
+    async def scenario() -> None:
+        pool, called = ThreadPool(1), []
+        thread = await pool.run(threading.get_ident)
+        call = ThreadCall(lambda: called.append(1), begin=lambda: called.append(0))
+        call.interrupt(Stop)
+        with pytest.raises(Stop):
+            await pool.run(call)
+        assert called == [0]
+        await expect_undisturbed(pool, thread)
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_prepares_the_function_is_not_hit_and_may_refuse_it() -> None:
+    async def scenario() -> None:
+        pool, seen = ThreadPool(1), []
+
+        def begin() -> None:
+            call.interrupt(Stop)
+            seen.append("prepared in peace")
+
+        call: ThreadCall[None] = ThreadCall(lambda: seen.append("called"), begin=begin)
+        with pytest.raises(Stop):
+            await pool.run(call)
+
+        def refuse() -> None:
+            raise LookupError("not today")
+
+        with pytest.raises(LookupError):
+            await pool.run(ThreadCall(lambda: seen.append("called"), begin=refuse))
+        assert seen == ["prepared in peace"]
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_one_that_was_swallowed_can_be_repeated() -> None:
+    async def scenario() -> None:
+        pool = ThreadPool(1)
+        deaf, swallowed = Loop(), threading.Event()
+
+        def work() -> None:
+            try:
+                deaf()
+            except Stop:
+                swallowed.set()
+                deaf.nested()
+
+        call = ThreadCall(work)
+        running = asyncio.create_task(pool.run(call))
+        await begun(deaf.begun)
+        call.interrupt(Stop)
+        await begun(swallowed)
+        call.interrupt(Other)
+        with pytest.raises(Other):
+            await running
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_thread_in_c_code_hears_of_it_when_that_returns_and_of_the_last_only() -> None:
+    async def scenario() -> None:
+        pool, entered, gate = ThreadPool(1), threading.Event(), threading.Lock()
+        gate.acquire()
+        seen: list[str] = []
+
+        def work() -> str:
+            entered.set()
+            try:
+                gate.acquire()
+                seen.append("not reached")
+            except Other:
+                return "told"
+            return "missed"
+
+        call = ThreadCall(work)
+        running = asyncio.create_task(pool.run(call))
+        await begun(entered)
+        # Until the thread sits in the lock, it would hear of the first at once: `entered.set()` is Python code.
+        while not _waits_in(call, work.__code__):
+            await asyncio.sleep(0)
+        call.interrupt(Stop)
+        call.interrupt(Other)
+        gate.release()
+        assert await running == "told"
+        assert seen == []
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def _waits_in(call: ThreadCall[Any], code: CodeType) -> bool:
+    frame = sys._current_frames().get(call._thread or 0)
+    return frame is not None and frame.f_code is code and frame.f_lineno == code.co_firstlineno + 3
+
+
+def test_a_strike_that_is_under_way_when_the_function_returns_is_waited_for_and_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The striker has seen an open call and is slow; the thread must not go on to its next call meanwhile."""
+
+    async def scenario() -> None:
+        pool, returned, striking = ThreadPool(1), threading.Event(), threading.Event()
+        thread = await pool.run(threading.get_ident)
+        strike = thread_interrupts._raise_in
+
+        def slowly(thread: int, error: type[BaseException]) -> None:
+            striking.set()
+            assert returned.wait(PATIENCE_S)
+            strike(thread, error)
+
+        monkeypatch.setattr(thread_interrupts, "_raise_in", slowly)
+
+        def work() -> str:
+            assert striking.wait(PATIENCE_S)
+            returned.set()
+            return "done"
+
+        for _ in range(200):
+            striking.clear()
+            returned.clear()
+            call = ThreadCall(work)
+            running = asyncio.create_task(pool.run(call))
+            await asyncio.to_thread(_interrupt_when_open, call)
+            try:
+                assert await running == "done"
+            except Stop:  # it was still in `returned.set()`: then the function was hit, as it should be
+                assert returned.is_set()
+            await expect_undisturbed(pool, thread)
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def _interrupt_when_open(call: ThreadCall[Any]) -> None:
+    while call._thread is None:
+        pass
+    call.interrupt(Stop)
+
+
+# ------------------------------------------------------------ at every bytecode
+
+
+#: All that runs in a pool's thread until a call is closed, and the loop around it.
+OUR_CODE = {ThreadCall.carry_out.__code__, ThreadPool._work.__code__}
+
+
+class Striker:
+    """Interrupts a call in the moment before the n-th bytecode of our own code, as another thread would.
+
+    A trace function is Python code, in which the exception would be raised at once. So it is caught there and set once
+    more by a dictionary, whose call of C code is no bytecode that raises: it is pending when the traced code goes on.
+    """
+
+    def __init__(self, call: ThreadCall[Any], at: tuple[int, ...]) -> None:
+        self._call = call
+        self._at = at
+        self.count = 0
+        self.hits = 0
+
+    def trace(self, frame: FrameType, event: str, arg: object) -> Any:
+        if frame.f_code not in OUR_CODE:
+            return None
+        frame.f_trace_opcodes = True
+        if event != "opcode":
+            return self.trace
+        self.count += 1
+        if self.count not in self._at:
+            return self.trace
+        before = self.hits
+        try:
+            self._strike()
+        except Stop:
+            self.hits = before + 1
+        if self.hits == before:
+            return self.trace
+        pending: defaultdict[str, int] = defaultdict(
+            functools.partial(thread_interrupts._set_async_exc, threading.get_ident(), Stop)
+        )
+        trace = self.trace
+        _ = pending["again"]
+        return trace
+
+    def _strike(self) -> None:
+        if self._call._lock.locked():
+            return  # held by this very thread: another one would wait until it is given back
+        self._call.interrupt(Stop)
+        for _ in range(10):  # if it was raised at all, then by here
+            len("")
+
+
+def function_in_python() -> str:
+    return "value"
+
+
+FUNCTIONS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "Python": (function_in_python, "value"),
+    "C": (functools.partial(math.factorial, 5), 120),
+    "with arguments": (functools.partial(lambda *args, **more: (args, more), 1, a=2), ((1,), {"a": 2})),
+}
+
+
+class Broken(Exception):
+    """A function's own error."""
+
+
+def broken() -> None:
+    raise Broken
+
+
+def _struck_at(fn: Callable[[], Any], at: tuple[int, ...]) -> tuple[Striker, Any, BaseException | None, Any]:
+    """Carry out one call in a pool's manner, struck at these bytecodes, and another one after it."""
+    answers: list[Any] = []
+
+    def thread() -> None:
+        call = ThreadCall(fn)
+        striker = Striker(call, at)
+        pool = ThreadPool(1)
+        loop = asyncio.new_event_loop()
+        from holdfast.runtime.threads import _Call
+        import contextvars
+
+        first = _Call(call, contextvars.copy_context(), loop, loop.create_future())
+        second = _Call(ThreadCall(function_in_python), contextvars.copy_context(), loop, loop.create_future())
+        pool._waiting = 2
+        for each in (first, second, None):
+            pool._calls.put(each)
+        sys.settrace(striker.trace if at else None)
+        try:
+            pool._work()
+        finally:
+            sys.settrace(None)
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+        assert not call._lock.locked()
+        assert not pool._lock.locked()
+        assert (pool.busy, pool.waiting) == (0, 0)
+        answers.append((striker, *first.future.result(), second.future.result()))
+
+    running = threading.Thread(target=thread)
+    running.start()
+    running.join(PATIENCE_S)
+    assert answers, f"the thread died when it was struck at {at}"
+    return answers[0]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+def test_struck_at_any_bytecode_a_value_that_was_returned_counts_and_the_next_call_is_undisturbed(kind: str) -> None:
+    fn, value = FUNCTIONS[kind]
+    hits = outcomes = 0
+    for at in itertools.count(1):
+        striker, result, error, following = _struck_at(fn, (at,))
+        hits += striker.hits
+        outcomes += error is None
+        assert following == ("value", None), at
+        assert (result, error) == (value, None) if error is None else isinstance(error, Stop), at
+        if striker.count < at:
+            break
+    assert at > 40  # it has seen all of it
+    assert 0 < hits
+    assert 0 < outcomes < at  # some came before the function, most around it
+
+
+def test_struck_twice_at_any_bytecodes_the_thread_lives_and_its_lock_is_free() -> None:
+    length = _struck_at(function_in_python, ())[0].count
+    for first in range(1, length + 1):
+        for second in range(first + 1, min(first + 8, length) + 1):
+            _, result, error, following = _struck_at(function_in_python, (first, second))
+            assert following == ("value", None), (first, second)
+            assert (result == "value") is (error is None), (first, second)
+
+
+def test_struck_at_any_bytecode_a_functions_own_error_comes_back_and_the_next_call_is_undisturbed() -> None:
+    for at in itertools.count(1):
+        striker, _, error, following = _struck_at(broken, (at,))
+        assert isinstance(error, (Broken, Stop)), at
+        assert following == ("value", None), at
+        if striker.count < at:
+            break
+
+
+def test_thousands_of_short_calls_struck_at_random_moments_leave_the_threads_as_they_were() -> None:
+    rng = random.Random(20)
+
+    def work(n: int) -> int:
+        for _ in range(n % 50):
+            len("")
+        return n
+
+    async def scenario() -> None:
+        pool = ThreadPool(2)
+        calls: list[ThreadCall[int] | None] = [None] * 2
+        over = threading.Event()
+        struck = 0
+
+        def strike_all_the_time() -> None:
+            while not over.is_set():
+                for call in calls:
+                    if call is not None:
+                        for _ in range(rng.randrange(40)):
+                            pass
+                        call.interrupt(rng.choice((Stop, Other)))
+
+        async def lane(number: int) -> int:
+            hit = 0
+            for n in range(2000):
+                call = calls[number] = ThreadCall(functools.partial(work, n))
+                try:
+                    assert await pool.run(call) == n
+                except (Stop, Other):
+                    hit += 1
+                calls[number] = None
+                assert await pool.run(lambda n=n: work(n)) == n  # type: ignore[misc]
+            return hit
+
+        switching = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        striker = threading.Thread(target=strike_all_the_time)
+        striker.start()
+        try:
+            struck = sum(await asyncio.gather(lane(0), lane(1)))
+        finally:
+            over.set()
+            striker.join(PATIENCE_S)
+            sys.setswitchinterval(switching)
+        assert struck
+        assert (pool.busy, pool.waiting, pool._threads) == (0, 0, 2)
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+# ------------------------------------------------------------ where it must not be raised
+
+
+def test_a_thread_that_logs_is_spared_until_it_is_done() -> None:
+    """A handler's lock is taken by `acquire(); try:`: one that was struck in between is locked for all, for good."""
+
+    async def scenario() -> None:
+        pool, inside, go_on = ThreadPool(1), threading.Event(), threading.Event()
+
+        class Slow(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                inside.set()
+                assert go_on.wait(PATIENCE_S)
+
+        logger = logging.Logger("spared")
+        handler = Slow()
+        logger.addHandler(handler)
+        after = Loop()
+
+        def work() -> None:
+            logger.warning("slow")
+            after()
+
+        call = ThreadCall(work)
+        running = asyncio.create_task(pool.run(call))
+        await begun(inside)
+        assert not call.interrupt(Stop)
+        go_on.set()
+        await begun(after.begun)
+        assert call.interrupt(Stop)
+        with pytest.raises(Stop):
+            await running
+        assert handler.lock is not None
+        assert handler.lock.acquire(blocking=False)
+        handler.lock.release()
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_an_import_is_not_broken_off(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, go_on = threading.Event(), threading.Event()
+    (tmp_path / "slow_to_import.py").write_text(
+        "import builtins\nbuiltins.slow_import[0].set()\nassert builtins.slow_import[1].wait(30)\nready = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("builtins.slow_import", (inside, go_on), raising=False)
+
+    async def scenario() -> None:
+        pool = ThreadPool(1)
+
+        def work() -> bool:
+            import slow_to_import  # type: ignore[import-not-found]
+
+            return bool(slow_to_import.ready)
+
+        call = ThreadCall(work)
+        running = asyncio.create_task(pool.run(call))
+        await begun(inside)
+        assert not call.interrupt(Stop)
+        go_on.set()
+        assert await running
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_in_a_finaliser_where_it_would_be_lost_it_is_not_raised() -> None:
+    async def scenario() -> None:
+        pool, inside, go_on = ThreadPool(1), threading.Event(), threading.Event()
+
+        class Slow:
+            def __del__(self) -> None:
+                inside.set()
+                assert go_on.wait(PATIENCE_S)
+
+        def work() -> str:
+            Slow()
+            return "done"
+
+        call = ThreadCall(work)
+        running = asyncio.create_task(pool.run(call))
+        await begun(inside)
+        assert not call.interrupt(Stop)
+        go_on.set()
+        assert await running == "done"
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+# ------------------------------------------------------------ what Python answers
+
+
+def test_a_strike_that_hit_more_than_one_thread_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+
+    def answer(thread: int, error: object) -> int:
+        calls.append(error)
+        return 2
+
+    monkeypatch.setattr(thread_interrupts, "_set_async_exc", answer)
+    thread_interrupts._raise_in(7, Stop)
+    assert calls == [Stop, thread_interrupts._NOTHING]
+
+
+def test_a_thread_that_has_gone_is_no_error() -> None:
+    gone = threading.Thread(target=lambda: None)
+    gone.start()
+    gone.join(PATIENCE_S)
+    assert gone.ident is not None
+    thread_interrupts._raise_in(gone.ident, Stop)
+
+
+def test_the_function_that_others_may_use_as_well_is_left_as_it_is() -> None:
+    assert ctypes.pythonapi.PyThreadState_SetAsyncExc.argtypes is None
+
+
+def test_an_error_refers_to_nothing_that_only_the_garbage_collector_could_take_apart() -> None:
+    class Big:
+        pass
+
+    async def scenario() -> None:
+        pool, big = ThreadPool(1), Big()
+        gone = weakref.ref(big)
+
+        def fail(big: Big) -> None:
+            raise Broken
+
+        gc.disable()
+        try:
+            with pytest.raises(Broken):
+                await pool.run(functools.partial(fail, big))
+            await pool.run(lambda: None)
+            del big
+            assert gone() is None
+        finally:
+            gc.enable()
+        pool.close()
+
+    asyncio.run(scenario())
