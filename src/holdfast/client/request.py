@@ -11,7 +11,6 @@ from pydantic_core import to_json
 
 from holdfast.client.arguments import Signature, encode_call, encode_json
 from holdfast.config import Config
-from holdfast.core.errors import InvalidOptions
 from holdfast.core.ids import new_job_id
 from holdfast.core.job import KeyClaim, NewJob
 from holdfast.core.options import NO_OPTIONS, CallOptions, TaskOptions, check_limits

@@ -80,7 +80,7 @@ class ThreadPool:
         try:
             raise error  # a StopIteration is turned into a RuntimeError by the language, as in any coroutine
         finally:
-            del error  # its traceback refers to this frame: no cycle for the garbage collector
+            del call, error  # its traceback refers to this frame: no cycle for the garbage collector
 
     def close(self) -> None:
         """Refuse new calls and let the threads go; what was accepted still runs. Does not wait."""

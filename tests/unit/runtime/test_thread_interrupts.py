@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import ctypes
 import functools
 import gc
@@ -22,7 +23,7 @@ import pytest
 
 from holdfast.runtime import thread_interrupts
 from holdfast.runtime.thread_interrupts import ThreadCall
-from holdfast.runtime.threads import ThreadPool
+from holdfast.runtime.threads import ThreadPool, _Call
 
 PATIENCE_S = 30
 
@@ -241,14 +242,15 @@ class Striker:
     """Interrupts a call in the moment before the n-th bytecode of our own code, as another thread would.
 
     A trace function is Python code, in which the exception would be raised at once. So it is caught there and set once
-    more by a dictionary, whose call of C code is no bytecode that raises: it is pending when the traced code goes on.
+    more by a dictionary, whose call of C code is no bytecode that raises: it is pending when the traced code goes on,
+    untraced.
     """
 
-    def __init__(self, call: ThreadCall[Any], at: tuple[int, ...]) -> None:
+    def __init__(self, call: ThreadCall[Any], at: int) -> None:
         self._call = call
         self._at = at
         self.count = 0
-        self.hits = 0
+        self.hit = False
 
     def trace(self, frame: FrameType, event: str, arg: object) -> Any:
         if frame.f_code not in OUR_CODE:
@@ -257,21 +259,21 @@ class Striker:
         if event != "opcode":
             return self.trace
         self.count += 1
-        if self.count not in self._at:
+        if self.count != self._at:
             return self.trace
-        before = self.hits
         try:
             self._strike()
         except Stop:
-            self.hits = before + 1
-        if self.hits == before:
+            self.hit = True
+        if not self.hit:
             return self.trace
         pending: defaultdict[str, int] = defaultdict(
             functools.partial(thread_interrupts._set_async_exc, threading.get_ident(), Stop)
         )
-        trace = self.trace
+        sys.settrace(None)
+        frame.f_trace = None
         _ = pending["again"]
-        return trace
+        return None
 
     def _strike(self) -> None:
         if self._call._lock.locked():
@@ -300,8 +302,8 @@ def broken() -> None:
     raise Broken
 
 
-def _struck_at(fn: Callable[[], Any], at: tuple[int, ...]) -> tuple[Striker, Any, BaseException | None, Any]:
-    """Carry out one call in a pool's manner, struck at these bytecodes, and another one after it."""
+def _struck_at(fn: Callable[[], Any], at: int) -> tuple[Striker, Any, BaseException | None, Any]:
+    """Carry out one call in a pool's manner, struck at this bytecode, and another one after it."""
     answers: list[Any] = []
 
     def thread() -> None:
@@ -309,15 +311,12 @@ def _struck_at(fn: Callable[[], Any], at: tuple[int, ...]) -> tuple[Striker, Any
         striker = Striker(call, at)
         pool = ThreadPool(1)
         loop = asyncio.new_event_loop()
-        from holdfast.runtime.threads import _Call
-        import contextvars
-
         first = _Call(call, contextvars.copy_context(), loop, loop.create_future())
         second = _Call(ThreadCall(function_in_python), contextvars.copy_context(), loop, loop.create_future())
         pool._waiting = 2
         for each in (first, second, None):
             pool._calls.put(each)
-        sys.settrace(striker.trace if at else None)
+        sys.settrace(striker.trace)
         try:
             pool._work()
         finally:
@@ -339,36 +338,28 @@ def _struck_at(fn: Callable[[], Any], at: tuple[int, ...]) -> tuple[Striker, Any
 @pytest.mark.parametrize("kind", FUNCTIONS)
 def test_struck_at_any_bytecode_a_value_that_was_returned_counts_and_the_next_call_is_undisturbed(kind: str) -> None:
     fn, value = FUNCTIONS[kind]
-    hits = outcomes = 0
+    hit = {"before its end": 0, "after it": 0}
     for at in itertools.count(1):
-        striker, result, error, following = _struck_at(fn, (at,))
-        hits += striker.hits
-        outcomes += error is None
-        assert following == ("value", None), at
-        assert (result, error) == (value, None) if error is None else isinstance(error, Stop), at
+        striker, result, error, following = _struck_at(fn, at)
         if striker.count < at:
             break
-    assert at > 40  # it has seen all of it
-    assert 0 < hits
-    assert 0 < outcomes < at  # some came before the function, most around it
-
-
-def test_struck_twice_at_any_bytecodes_the_thread_lives_and_its_lock_is_free() -> None:
-    length = _struck_at(function_in_python, ())[0].count
-    for first in range(1, length + 1):
-        for second in range(first + 1, min(first + 8, length) + 1):
-            _, result, error, following = _struck_at(function_in_python, (first, second))
-            assert following == ("value", None), (first, second)
-            assert (result == "value") is (error is None), (first, second)
+        assert following == ("value", None), at
+        if isinstance(error, Stop):
+            hit["before its end"] += striker.hit
+        else:
+            assert (result, error) == (value, None), at
+            hit["after it"] += striker.hit
+    assert hit["after it"]
+    assert hit["before its end"] or kind == "C"  # where there is no bytecode to be hit at
 
 
 def test_struck_at_any_bytecode_a_functions_own_error_comes_back_and_the_next_call_is_undisturbed() -> None:
     for at in itertools.count(1):
-        striker, _, error, following = _struck_at(broken, (at,))
-        assert isinstance(error, (Broken, Stop)), at
-        assert following == ("value", None), at
+        striker, _, error, following = _struck_at(broken, at)
         if striker.count < at:
             break
+        assert isinstance(error, (Broken, Stop)), at
+        assert following == ("value", None), at
 
 
 def test_thousands_of_short_calls_struck_at_random_moments_leave_the_threads_as_they_were() -> None:
@@ -553,8 +544,10 @@ def test_an_error_refers_to_nothing_that_only_the_garbage_collector_could_take_a
 
         gc.disable()
         try:
-            with pytest.raises(Broken):
+            try:  # not with `pytest.raises`, which keeps the error
                 await pool.run(functools.partial(fail, big))
+            except Broken:
+                pass
             await pool.run(lambda: None)
             del big
             assert gone() is None
