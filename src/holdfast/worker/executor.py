@@ -184,7 +184,7 @@ class Executor:
         coroutine = plan.task.function(*args, **kwargs)
         if plan.soft_s is None or run.task is None:
             return await coroutine
-        limited = SoftLimited(coroutine, run.task, lambda: run.interruption is not None)
+        limited = SoftLimited(coroutine, run.task, outranked=lambda: run.interruption is not None)
         timer = asyncio.get_running_loop().call_later(plan.soft_s, limited.strike, plan.soft_s)
         try:
             return await limited

@@ -34,7 +34,7 @@ class SoftLimited:
     __slots__ = ("_coroutine", "_outranked", "_pending", "_task")
 
     def __init__(
-        self, coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], outranked: Callable[[], bool] = lambda: True
+        self, coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], *, outranked: Callable[[], bool]
     ) -> None:
         self._coroutine = coroutine
         self._task = task
@@ -64,6 +64,7 @@ class SoftLimited:
         except StopIteration as stop:
             return stop.value
         finally:
+            self._pending = None
             coroutine.close()
 
     def _exchange(self, cancelled: asyncio.CancelledError) -> BaseException:
@@ -80,7 +81,9 @@ class SoftLimited:
         return cancelled
 
     def _strike_again(self, pending: SoftTimeoutCancel) -> None:
-        if self._pending is pending and not self._task.done() and not self._outranked():
-            self._task.cancel()
-        elif self._pending is pending:
+        if self._pending is not pending:
+            return  # the coroutine has ended
+        if self._outranked():
             self._pending = None
+        else:
+            self._task.cancel()
