@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextvars import ContextVar
+from uuid import UUID
 
 import pytest
 from tests.integration.scene import PATIENCE_S, Heard, scene, until
 
-from holdfast import Holdfast, HoldfastError, JobCancelled, RetryPolicy, current_job
+from holdfast import Holdfast, HoldfastError, JobCancelled, LeaseLost, RetryPolicy, current_job
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer
 from holdfast.telemetry.events import JobOverdue
@@ -88,6 +89,31 @@ async def test_progress_from_a_thread_is_written_when_it_returns() -> None:
     assert info.state is State.RUNNING
     assert info.progress is not None
     assert (info.progress.fraction, info.stage) == (0.5, "half")
+
+
+@scene
+async def test_progress_of_a_run_that_lost_its_lease_is_refused_in_a_thread_as_well_and_it_may_tidy_up() -> None:
+    hf = Holdfast(":memory:", lease_s=3600)
+    loop = asyncio.get_running_loop()
+    seen: list[str] = []
+
+    @hf.task
+    def work() -> int:
+        job = current_job()
+        if not seen:
+            giving_back = hf._open_store().hand_back_worker(UUID(job.worker), cause="worker_lost", why="told so")
+            asyncio.run_coroutine_threadsafe(giving_back, loop).result()
+            try:
+                job.progress_from_thread(1)
+            except LeaseLost as error:
+                seen.append(f"{error}; {job.cancelled}")
+                raise
+        return job.attempt
+
+    async with hf, hf.worker(concurrency=1):
+        job = await work.enqueue()
+        assert await job.result(timeout=PATIENCE_S) == 1
+    assert seen == [f"job {job.id}: this run's lease has passed on, nothing that it writes counts; True"]
 
 
 @scene

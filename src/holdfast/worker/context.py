@@ -77,7 +77,8 @@ class CurrentJob:
         try:
             await self._report(done, total, stage)
         except LeaseLost:
-            self._lose()
+            if not self._run.finished:
+                self._run.interrupt(Interruption.LEASE_LOST)
             raise
 
     async def _report(self, done: float, total: float | None, stage: str | None) -> None:
@@ -105,12 +106,9 @@ class CurrentJob:
         try:
             asyncio.run_coroutine_threadsafe(self._report(done, total, stage), self._loop).result()
         except LeaseLost:
-            self._loop.call_soon_threadsafe(self._lose)  # only now: before, it would be what is raised here
+            # Noted only: an interruption would be raised in this thread instead of the error, or amid its handling.
+            self._run.interruption = Interruption.LEASE_LOST
             raise
-
-    def _lose(self) -> None:
-        if not self._run.finished:
-            self._run.interrupt(Interruption.LEASE_LOST)
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
         """`async with job.transaction() as connection:` gives an asyncpg connection to the store's database.
