@@ -145,11 +145,6 @@ CALLS: dict[str, Case] = {
             "time to tidy up"
         ),
     ),
-    "a soft limit in a thread": (
-        lambda hf, work: hf.task(math.factorial).options(soft_timeout=5).enqueue(5),
-        InvalidOptions,
-        "soft_timeout=: a `def` task runs in a thread and cannot be interrupted there",
-    ),
     "metadata that is no JSON": (
         lambda hf, work: work.options(metadata={"a": object()}).enqueue(1),
         InvalidArguments,

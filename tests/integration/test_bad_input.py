@@ -142,13 +142,6 @@ DECORATORS: dict[str, tuple[Callable[[Holdfast], Any], str]] = {
         lambda hf: hf.task(timeout=30, soft_timeout=30),
         "soft_timeout=30 is not below timeout=30: the soft limit must come first, to leave the task time to tidy up",
     ),
-    "a soft limit in a thread": (
-        lambda hf: hf.task(soft_timeout=5)(inspect.cleandoc),
-        (
-            "@task(soft_timeout=…): cleandoc is a `def` task, which runs in a thread and cannot be interrupted there; "
-            "make it `async def`, or look at current_job().cancelled"
-        ),
-    ),
     "a limit as text": (lambda hf: hf.task(timeout="30"), "timeout='30': needs seconds or a timedelta, not str"),
 }
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextvars import ContextVar
+from uuid import UUID
 
 import pytest
 from tests.integration.scene import PATIENCE_S, Heard, scene, until
 
-from holdfast import Holdfast, HoldfastError, JobCancelled, RetryPolicy, current_job
+from holdfast import Holdfast, HoldfastError, JobCancelled, LeaseLost, RetryPolicy, current_job
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer
 from holdfast.telemetry.events import JobOverdue
@@ -91,6 +92,31 @@ async def test_progress_from_a_thread_is_written_when_it_returns() -> None:
 
 
 @scene
+async def test_progress_of_a_run_that_lost_its_lease_is_refused_in_a_thread_as_well_and_it_may_tidy_up() -> None:
+    hf = Holdfast(":memory:", lease_s=3600)
+    loop = asyncio.get_running_loop()
+    seen: list[str] = []
+
+    @hf.task
+    def work() -> int:
+        job = current_job()
+        if not seen:
+            giving_back = hf._open_store().hand_back_worker(UUID(job.worker), cause="worker_lost", why="told so")
+            asyncio.run_coroutine_threadsafe(giving_back, loop).result()
+            try:
+                job.progress_from_thread(1)
+            except LeaseLost as error:
+                seen.append(f"{error}; {job.cancelled}")
+                raise
+        return job.attempt
+
+    async with hf, hf.worker(concurrency=1):
+        job = await work.enqueue()
+        assert await job.result(timeout=PATIENCE_S) == 1
+    assert seen == [f"job {job.id}: this run's lease has passed on, nothing that it writes counts; True"]
+
+
+@scene
 async def test_progress_from_thread_on_the_event_loop_is_refused_instead_of_waiting_for_itself() -> None:
     hf = Holdfast(":memory:")
 
@@ -109,7 +135,7 @@ async def test_progress_from_thread_on_the_event_loop_is_refused_instead_of_wait
 
 
 @scene
-async def test_a_def_task_is_asked_to_stop_and_can_see_it() -> None:
+async def test_a_def_task_that_has_swallowed_its_cancellation_can_still_see_it() -> None:
     hf = Holdfast(":memory:")
     started = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -117,10 +143,14 @@ async def test_a_def_task_is_asked_to_stop_and_can_see_it() -> None:
     @hf.task
     def work() -> None:
         job = current_job()
-        loop.call_soon_threadsafe(started.set)
         tick = threading.Event()
-        while not job.cancelled:
-            tick.wait(0.01)
+        try:
+            loop.call_soon_threadsafe(started.set)
+            while True:
+                tick.wait(0.01)
+        except BaseException:
+            while not job.cancelled:
+                tick.wait(0.01)
         raise InterruptedError("asked to stop")
 
     async with hf, hf.worker():
@@ -141,7 +171,11 @@ async def test_a_def_task_past_its_hard_limit_is_reported_and_judged_when_it_end
 
     @hf.task(timeout=0.02, retry=RetryPolicy(max_attempts=1))
     def stuck(fail: bool) -> str:
-        assert go_on.wait(PATIENCE_S)
+        while not go_on.is_set():
+            try:
+                go_on.wait(PATIENCE_S)
+            except asyncio.CancelledError:
+                continue  # deaf
         if fail:
             raise OSError("late, and wrong")
         return "late, but done"
@@ -172,8 +206,10 @@ async def test_a_thread_that_outlives_its_worker_disturbs_nobody(monkeypatch: py
     def stuck() -> str:
         runs.append(current_job().token)
         loop.call_soon_threadsafe(started.set)
-        assert go_on.wait(PATIENCE_S)
-        ended.set()
+        try:
+            assert go_on.wait(PATIENCE_S)  # where nothing interrupts it
+        finally:
+            ended.set()
         return "done"
 
     async with hf:

@@ -86,12 +86,11 @@ def test_none_is_a_value_and_unset_is_not() -> None:
     assert options_of(app=app, timeout=UNSET).timeout_s == 60
 
 
-def test_an_inherited_soft_limit_does_not_concern_a_def_task() -> None:
+def test_a_def_task_has_soft_limits_like_any_other() -> None:
     def blocking() -> None: ...
 
-    assert options_of(blocking, app=TaskDefaults(soft_timeout=30)).soft_timeout_s is None
-    with pytest.raises(InvalidOptions, match="cannot be interrupted there"):
-        options_of(blocking, soft_timeout=30)
+    assert options_of(blocking, app=TaskDefaults(soft_timeout=30)).soft_timeout_s == 30
+    assert options_of(blocking, app=TaskDefaults(soft_timeout=30), soft_timeout=20).soft_timeout_s == 20
 
 
 def test_option_sets_are_values_to_derive_others_from() -> None:

@@ -98,6 +98,14 @@ async def innocent() -> str:
     return "well"
 
 
+@hf.task(timeout=None)
+def hold_a_thread(name: str) -> None:
+    """Runs in a thread until it is let go."""
+    note("holds a thread")
+    while not (HERE / name).exists():
+        time.sleep(0.01)
+
+
 @hf.task(timeout=0.2, retry=AGAIN)
 async def blocks() -> None:
     """Blocks the event loop."""

@@ -93,10 +93,13 @@ async def test_wrong_new_code_leaves_the_old_processes_at_work(make_crew: MakeCr
 async def test_usr1_tells_what_every_process_is_doing(make_crew: MakeCrew) -> None:
     async with manned(make_crew()) as crew:
         job = await crew.enqueue("hold", "never")
+        await crew.enqueue("hold_a_thread", "never")
         await crew.until_noted("holds never")
+        await crew.until_noted("holds a thread")
         await until(job, State.RUNNING)
         crew.send(signal.SIGUSR1)
-        assert "1 running, 0 done" in await crew.until_logged(", worker, ")
+        assert "2 running, 0 done" in await crew.until_logged(", worker, ")
         await crew.until_logged(f"job {job.id} tests.supervision.manned.hold, for ")
         await crew.until_logged(f"job {job.id} tests.supervision.manned.hold: attempt 1, for ")
         assert "manned.py:" in await crew.until_logged(" in told: await asyncio.sleep"), "where it stands"
+        await crew.until_logged(" in hold_a_thread: ")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import inspect
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -149,7 +148,6 @@ class Holdfast:
             base=base,
             queues=self._queue_defaults,
             app=self._defaults,
-            is_def=not inspect.iscoroutinefunction(function),
         )
         definition = define(function, name=name, options=options, given=self._given)
         self.tasks.add(definition)

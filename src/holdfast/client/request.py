@@ -11,7 +11,6 @@ from pydantic_core import to_json
 
 from holdfast.client.arguments import Signature, encode_call, encode_json
 from holdfast.config import Config
-from holdfast.core.errors import InvalidOptions
 from holdfast.core.ids import new_job_id
 from holdfast.core.job import KeyClaim, NewJob
 from holdfast.core.options import NO_OPTIONS, CallOptions, TaskOptions, check_limits
@@ -57,7 +56,7 @@ def build_job(request: Request, config: Config) -> NewJob:
         given(options.priority, defaults.priority),
         payload,
         tenant=options.tenant,
-        options=_overrides(options, defaults, is_def=_is_def(request)),
+        options=_overrides(options, defaults),
         max_attempts=_max_attempts(request, defaults),
         tags=options.tags,
         metadata=None
@@ -82,24 +81,18 @@ def _fingerprint(request: Request, payload: bytes) -> bytes:
     return hashlib.sha256(request.task.encode() + b"\x00" + call).digest()
 
 
-def _is_def(request: Request) -> bool:
-    return request.signature is not None and not request.signature.task.is_async
-
-
 def _max_attempts(request: Request, defaults: TaskOptions) -> int | None:
     if isinstance(request.options.retry, RetryPolicy):
         return request.options.retry.max_attempts
     return None if request.signature is None else defaults.retry.max_attempts
 
 
-def _overrides(options: CallOptions, defaults: TaskOptions, *, is_def: bool) -> bytes | None:
+def _overrides(options: CallOptions, defaults: TaskOptions) -> bytes | None:
     """What this call changes for its run; None when it leaves all to the task."""
     soft_s = given(options.soft_timeout_s, defaults.soft_timeout_s)
     hard_s = given(options.timeout_s, defaults.timeout_s)
     check_limits(soft_s, hard_s)
     changed: dict[str, Any] = {}
-    if soft_s is not None and is_def:
-        raise InvalidOptions("soft_timeout=: a `def` task runs in a thread and cannot be interrupted there")
     if options.timeout_s is not UNSET:
         changed["timeout"] = hard_s
     if options.soft_timeout_s is not UNSET:

@@ -59,18 +59,13 @@ def resolve_options(
     base: TaskDefaults = NO_DEFAULTS,
     queues: Mapping[str, TaskDefaults] | None = None,
     app: TaskDefaults = NO_DEFAULTS,
-    is_def: bool = False,
 ) -> TaskOptions:
-    """Each option from the first that gives it: the task's own, its base, its queue's, the app's, built in.
-
-    A soft limit cannot hold for a `def` task: one that it only inherits does not concern it.
-    """
+    """Each option from the first that gives it: the task's own, its base, its queue's, the app's, built in."""
     queue = _first(DEFAULT_QUEUE, own.queue, base.queue, app.queue)
     levels = (own, base, (queues or {}).get(queue, NO_DEFAULTS), app)
     priorities: list[int | str] = [each.priority for each in levels if not isinstance(each.priority, Unset)]
-    soft_timeouts = [own.soft_timeout] if is_def else [each.soft_timeout for each in levels]
     timeout_s = limit_s("timeout", _first(DEFAULT_TIMEOUT_S, *(each.timeout for each in levels)))
-    soft_timeout_s = limit_s("soft_timeout", _first(None, *soft_timeouts))
+    soft_timeout_s = limit_s("soft_timeout", _first(None, *(each.soft_timeout for each in levels)))
     check_limits(soft_timeout_s, timeout_s)
     return TaskOptions(
         queue=check_name("queue", queue),

@@ -38,11 +38,6 @@ def define(
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidOptions(f"@task: {function.__qualname__} is a generator; a task returns one result")
     is_async = inspect.iscoroutinefunction(function)
-    if options.soft_timeout_s is not None and not is_async:
-        raise InvalidOptions(
-            f"@task(soft_timeout=…): {function.__qualname__} is a `def` task, which runs in a thread and cannot be "
-            "interrupted there; make it `async def`, or look at current_job().cancelled"
-        )
     name = check_name("task", name if name is not None else default_name(function))
     provided = provided_parameters(function, what=f"task {name}")
     check_places(function, provided, what=f"task {name}")

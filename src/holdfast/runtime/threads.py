@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
 from holdfast.core.errors import NotOpen
+from holdfast.runtime.thread_interrupts import ThreadCall
 
 T = TypeVar("T")
 
@@ -28,6 +29,7 @@ class ThreadPool:
     4. Cancelling the awaiter does not stop a function that has begun: its place is free again only when
        it returns. One that has not begun never will.
     5. A function sees a copy of its caller's contextvars.
+    6. A function that is given as a `ThreadCall` can be interrupted while it runs; its thread lives on.
     """
 
     def __init__(self, max_threads: int, *, name: str = "pool") -> None:
@@ -53,10 +55,11 @@ class ThreadPool:
         """Calls that have not begun."""
         return self._waiting
 
-    async def run(self, fn: Callable[[], T]) -> T:
+    async def run(self, fn: Callable[[], T] | ThreadCall[T]) -> T:
         """Run `fn` in a thread and return what it returns."""
         loop = asyncio.get_running_loop()
-        call = _Call(fn, contextvars.copy_context(), loop, loop.create_future())
+        work = fn if isinstance(fn, ThreadCall) else ThreadCall(fn)
+        call = _Call(work, contextvars.copy_context(), loop, loop.create_future())
         with self._lock:
             if self._closed:
                 raise NotOpen(f"thread pool {self._name!r} is closed and runs nothing any more")
@@ -77,7 +80,7 @@ class ThreadPool:
         try:
             raise error  # a StopIteration is turned into a RuntimeError by the language, as in any coroutine
         finally:
-            del error  # its traceback refers to this frame: no cycle for the garbage collector
+            del call, error  # its traceback refers to this frame: no cycle for the garbage collector
 
     def close(self) -> None:
         """Refuse new calls and let the threads go; what was accepted still runs. Does not wait."""
@@ -109,7 +112,7 @@ class ThreadPool:
             result: object = None
             error: BaseException | None = None
             try:
-                result = call.context.run(call.fn)
+                result, error = call.work.carry_out(call.context)
             except BaseException as exc:
                 error = exc
             with self._lock:
@@ -131,16 +134,16 @@ async def in_new_thread(fn: Callable[[], T]) -> T:
 class _Call:
     """One function on its way to a thread and back."""
 
-    __slots__ = ("begun", "context", "fn", "future", "loop", "withdrawn")
+    __slots__ = ("begun", "context", "future", "loop", "withdrawn", "work")
 
     def __init__(
         self,
-        fn: Callable[[], object],
+        work: ThreadCall[Any],
         context: contextvars.Context,
         loop: asyncio.AbstractEventLoop,
         future: asyncio.Future[tuple[object, BaseException | None]],
     ) -> None:
-        self.fn = fn
+        self.work = work
         self.context = context
         self.loop = loop
         self.future = future

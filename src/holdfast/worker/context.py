@@ -66,7 +66,7 @@ class CurrentJob:
 
     @property
     def cancelled(self) -> bool:
-        """Whether this run was asked to stop; for loops in `def` tasks, which cannot be interrupted."""
+        """Whether this run was asked to stop; for loops in `def` tasks that sit in C code, which hears of nothing."""
         return self._run.interruption is not None
 
     async def progress(self, done: float, total: float | None = None, stage: str | None = None) -> None:
@@ -74,6 +74,14 @@ class CurrentJob:
 
         Raises `LeaseLost` when the run no longer counts: stop it then.
         """
+        try:
+            await self._report(done, total, stage)
+        except LeaseLost:
+            if not self._run.finished:
+                self._run.interrupt(Interruption.LEASE_LOST)
+            raise
+
+    async def _report(self, done: float, total: float | None, stage: str | None) -> None:
         _check_progress(done, total, stage)
         written = await self._store.record_progress(
             self._run.worker,
@@ -86,7 +94,6 @@ class CurrentJob:
         if not written and self._run.finished:
             raise LeaseLost(f"job {self.id}: it has finished, and code after its transaction() holds no lease")
         if not written:
-            self._run.interrupt(Interruption.LEASE_LOST)
             raise LeaseLost(f"job {self.id}: this run's lease has passed on, nothing that it writes counts")
 
     def progress_from_thread(self, done: float, total: float | None = None, stage: str | None = None) -> None:
@@ -96,7 +103,12 @@ class CurrentJob:
                 "progress_from_thread() was called on the event loop, where it would wait for itself; "
                 "in an `async def` task use `await current_job().progress(…)`"
             )
-        asyncio.run_coroutine_threadsafe(self.progress(done, total, stage), self._loop).result()
+        try:
+            asyncio.run_coroutine_threadsafe(self._report(done, total, stage), self._loop).result()
+        except LeaseLost:
+            # Noted only: an interruption would be raised in this thread instead of the error, or amid its handling.
+            self._run.interruption = Interruption.LEASE_LOST
+            raise
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
         """`async with job.transaction() as connection:` gives an asyncpg connection to the store's database.

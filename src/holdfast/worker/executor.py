@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,7 @@ from holdfast.core.retry import RetryPolicy
 from holdfast.core.settlement import Settlement, decide
 from holdfast.core.task import Registry, TaskDefinition
 from holdfast.runtime.failpoints import afailpoint, declare, is_armed
+from holdfast.runtime.thread_interrupts import ThreadCall
 from holdfast.runtime.threads import ThreadPool
 from holdfast.stores.base import Store
 from holdfast.telemetry.events import JobErrorIgnored
@@ -45,6 +47,7 @@ from holdfast.worker.run import Interruption, Run
 from holdfast.worker.soft_limit import SoftLimited
 from holdfast.worker.supervision.board import Board
 from holdfast.worker.supervision.watching import Watched
+from holdfast.worker.thread_strikes import ThreadStrikes
 
 C4 = declare("C4", "claimed, user code not started")
 R2 = declare("R2", "user code has ended, its outcome is not written")
@@ -196,7 +199,7 @@ class Executor:
         coroutine = plan.task.function(*args, **kwargs)
         if plan.soft_s is None or run.task is None:
             return await coroutine
-        limited = SoftLimited(coroutine, run.task)
+        limited = SoftLimited(coroutine, run.task, outranked=lambda: run.interruption is not None)
         timer = asyncio.get_running_loop().call_later(plan.soft_s, limited.strike, plan.soft_s)
         try:
             return await limited
@@ -206,19 +209,23 @@ class Executor:
     async def _call_in_thread(
         self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], begun: Callable[[], None]
     ) -> Any:
-        def call() -> Any:
-            run.in_thread = True
+        def begin() -> None:
+            run.thread, run.in_thread = threading.get_ident(), True
             if run.interruption is not None:
                 raise _NotStarted
-            begun()  # the limit counts from here: waiting for a thread is not the task's doing
-            return plan.task.function(*args, **kwargs)
+            begun()  # the limits count from here: waiting for a thread is not the task's doing
+            strikes.start_from_thread(plan.soft_s)
 
-        # All threads may hang. Then what waits for one is given back, so that another worker can have it.
         loop = asyncio.get_running_loop()
+        # As a `partial`: a function of ours around the task's could be interrupted when that has returned.
+        call = ThreadCall(partial(plan.task.function, *args, **kwargs), begin=begin)
+        strikes = ThreadStrikes(run, call, loop)
+        # All threads may hang. Then what waits for one is given back, so that another worker can have it.
         waiting = plan.hard_s and loop.call_later(plan.hard_s, _give_up_waiting, run)
         try:
             return await self._threads.run(call)
         finally:
+            strikes.close()
             run.in_thread = False  # what follows, a middleware or a clean-up, is on the loop again
             if waiting:
                 waiting.cancel()

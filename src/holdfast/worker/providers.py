@@ -76,7 +76,7 @@ class Scope:
             if entering.exception() is None:
                 await self._threads.run(lambda: manager.__exit__(*_raised(error)))
 
-        # A thread cannot be interrupted: what it makes after all, for a run that has been cancelled, is closed, too.
+        # A maker in a thread is not interrupted: what it makes for a run that has been cancelled is closed, too.
         self._closers.append(leave)
         return await asyncio.shield(entering)
 

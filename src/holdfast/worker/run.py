@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
 from typing import Any
@@ -27,9 +27,9 @@ class Interruption(Enum):
 
 
 class Run:
-    """The first interruption counts. User code on the loop is cancelled; in a thread it can only look.
+    """The first interruption counts. User code on the loop is cancelled; in a thread, `strike` does it.
 
-    What still waits for a thread is cancelled, too. The loop writes `interruption` and then reads `in_thread`, the
+    What still waits for a thread is cancelled on the loop. That writes `interruption` and then reads `in_thread`, the
     thread writes `in_thread` and then reads `interruption`: one of them sees the other, so nothing that was given
     back is started.
     """
@@ -41,7 +41,9 @@ class Run:
         "interruption",
         "job",
         "started_s",
+        "strike",
         "task",
+        "thread",
         "user_code",
         "worker",
     )
@@ -56,6 +58,10 @@ class Run:
         self.user_code: asyncio.Task[Any] | None = None
         """The task to cancel, while it waits for user code to end."""
         self.in_thread = False
+        self.thread = 0
+        """The one that its function began in."""
+        self.strike: Callable[[], None] | None = None
+        """Raises a cancellation inside the function, while it is in a thread."""
         self.finished = False
         """Its success is on record, committed in a transaction of its own: whatever comes after does not count."""
 
@@ -72,5 +78,9 @@ class Run:
         """Ask the run to stop. Again for the same reason asks again: a cancellation may have been swallowed."""
         if self.interruption is None or why is Interruption.LEASE_LOST:
             self.interruption = why
-        if self.user_code is not None and not self.in_thread:
+        if self.user_code is None:
+            return
+        if not self.in_thread:
             self.user_code.cancel()
+        elif self.strike is not None:
+            self.strike()

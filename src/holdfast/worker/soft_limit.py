@@ -9,7 +9,7 @@ tidies up as for one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 from holdfast.core.errors import SoftTimeout
@@ -23,19 +23,28 @@ SoftTimeoutCancel.__module__ = SoftTimeout.__module__
 SoftTimeoutCancel.__qualname__ = SoftTimeoutCancel.__name__ = SoftTimeout.__name__
 
 
+def message_of(limit_s: float) -> str:
+    """What a `SoftTimeout` says."""
+    return f"the soft limit of {limit_s:g} s has passed"
+
+
 class SoftLimited:
     """Awaits a coroutine, and can interrupt it once with a `SoftTimeout`."""
 
-    __slots__ = ("_coroutine", "_pending", "_task")
+    __slots__ = ("_coroutine", "_outranked", "_pending", "_task")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any]) -> None:
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], *, outranked: Callable[[], bool]
+    ) -> None:
         self._coroutine = coroutine
         self._task = task
+        self._outranked = outranked
+        """Whether somebody outside wants the whole run to stop."""
         self._pending: SoftTimeoutCancel | None = None
 
     def strike(self, limit_s: float) -> None:
         """Interrupt it at its current await."""
-        self._pending = SoftTimeoutCancel(f"the soft limit of {limit_s:g} s has passed")
+        self._pending = SoftTimeoutCancel(message_of(limit_s))
         self._task.cancel()
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -55,11 +64,26 @@ class SoftLimited:
         except StopIteration as stop:
             return stop.value
         finally:
+            self._pending = None
             coroutine.close()
 
     def _exchange(self, cancelled: asyncio.CancelledError) -> BaseException:
         pending, self._pending = self._pending, None
         if pending is None:
             return cancelled
-        # It was ours, and is delivered now; unless somebody else has cancelled as well, which counts for more.
-        return cancelled if self._task.uncancel() else pending
+        if not self._task.uncancel():
+            return pending  # it was ours, and is delivered now
+        # Somebody else has cancelled as well, which counts for more. Where that was a timeout or a group inside the
+        # task, which goes on after it, ours is still to come.
+        if not self._outranked():
+            self._pending = pending
+            asyncio.get_running_loop().call_soon(self._strike_again, pending)
+        return cancelled
+
+    def _strike_again(self, pending: SoftTimeoutCancel) -> None:
+        if self._pending is not pending:
+            return  # the coroutine has ended
+        if self._outranked():
+            self._pending = None
+        else:
+            self._task.cancel()

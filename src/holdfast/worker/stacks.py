@@ -10,6 +10,8 @@ from typing import Any
 
 from holdfast.worker.run import Run
 
+_OURS = ("holdfast.", "asyncio", "uvloop", "threading", "functools")
+
 
 def describe_runs(runs: Iterable[Run], *, now_s: float, loop_thread: int) -> Iterator[str]:
     """A line per job with its age, and below it where it stands."""
@@ -24,10 +26,12 @@ def _stack_of(run: Run, loop_thread: int) -> Iterator[str]:
     task = run.task
     if task is None or task.done():
         return
+    if run.in_thread:
+        yield from _lines(reversed(list(_callers(sys._current_frames().get(run.thread)))))
+        return
     coroutine: Any = task.get_coro()
     if coroutine.cr_running:  # the loop is in it: it stands where its thread stands
-        frame = sys._current_frames().get(loop_thread)
-        yield from _lines(reversed(list(_callers(frame))))
+        yield from _lines(reversed(list(_callers(sys._current_frames().get(loop_thread)))))
         return
     yield from _lines(_awaited(coroutine))
 
@@ -58,7 +62,7 @@ def _lines(frames: Iterable[FrameType]) -> Iterator[str]:
     """Users' frames, and what they call; those of ours that lead to them tell nobody anything."""
     users = False
     for frame in frames:
-        users = users or not str(frame.f_globals.get("__name__")).startswith(("holdfast.", "asyncio.", "uvloop"))
+        users = users or not str(frame.f_globals.get("__name__")).startswith(_OURS)
         if users:
             entry = traceback.FrameSummary(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname)
             yield f"{entry.filename}:{entry.lineno} in {entry.name}: {entry.line}"

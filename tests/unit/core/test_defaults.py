@@ -26,12 +26,12 @@ def test_without_anything_said_it_is_what_is_built_in() -> None:
     assert resolve_options(NO_DEFAULTS) == TaskOptions()
 
 
-@given(levels, levels, levels, st.booleans())
+@given(levels, levels, levels)
 def test_a_level_that_says_all_leaves_nothing_to_those_below(
-    base: TaskDefaults, queue: TaskDefaults, app: TaskDefaults, is_def: bool
+    base: TaskDefaults, queue: TaskDefaults, app: TaskDefaults
 ) -> None:
     own = TaskDefaults(queue="mine", priority=3, retry=RetryPolicy(max_attempts=7), timeout=None, soft_timeout=None)
-    found = resolve_options(own, base=base, queues={"mine": queue}, app=app, is_def=is_def)
+    found = resolve_options(own, base=base, queues={"mine": queue}, app=app)
     assert found == TaskOptions("mine", 3, RetryPolicy(max_attempts=7), None, None)
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from contextvars import copy_context
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,6 +12,7 @@ from holdfast.core.job import ClaimedJob
 from holdfast.core.options import TaskOptions
 from holdfast.core.settlement import HandBack
 from holdfast.core.task import Registry, define
+from holdfast.runtime.thread_interrupts import ThreadCall
 from holdfast.stores.sqlite import SqliteStore
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.executor import Executor
@@ -25,10 +26,13 @@ class LateThread:
     def __init__(self) -> None:
         self.run_to_interrupt: Run | None = None
 
-    async def run(self, fn: Callable[[], object]) -> object:
+    async def run(self, call: ThreadCall[object]) -> object:
         assert self.run_to_interrupt is not None
         self.run_to_interrupt.interruption = Interruption.DRAIN
-        return fn()
+        result, error = call.carry_out(copy_context())
+        if error is not None:
+            raise error
+        return result
 
 
 def test_a_run_that_was_interrupted_while_it_waited_for_a_thread_never_begins(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -12,10 +12,12 @@ from holdfast.core.errors import SoftTimeout
 from holdfast.worker.soft_limit import SoftLimited, SoftTimeoutCancel
 
 
-async def limited(coroutine: Coroutine[Any, Any, Any], strikes: list[SoftLimited]) -> Any:
+async def limited(
+    coroutine: Coroutine[Any, Any, Any], strikes: list[SoftLimited], outranked: Callable[[], bool] = lambda: False
+) -> Any:
     task = asyncio.current_task()
     assert task is not None
-    one = SoftLimited(coroutine, task)
+    one = SoftLimited(coroutine, task, outranked=outranked)
     strikes.append(one)
     return await one
 
@@ -129,3 +131,69 @@ def test_the_coroutine_is_closed_with_its_awaiter() -> None:
 
     asyncio.run(main())
     assert closed == ["closed"]
+
+
+@pytest.mark.parametrize("outranked", [False, True])
+def test_together_with_a_timeout_inside_the_task_both_come_unless_the_run_is_to_end(outranked: bool) -> None:
+    async def main() -> None:
+        strikes: list[SoftLimited] = []
+        scopes: list[asyncio.Timeout] = []
+        waiting, go_on = asyncio.Event(), asyncio.Event()
+        seen: list[str] = []
+
+        async def work() -> int:
+            try:
+                try:
+                    async with asyncio.timeout(3600) as scope:
+                        scopes.append(scope)
+                        waiting.set()
+                        await asyncio.Event().wait()
+                except TimeoutError:
+                    seen.append("timeout")
+                asyncio.get_running_loop().call_later(0.05, go_on.set)
+                await go_on.wait()
+            except SoftTimeout:
+                seen.append("soft limit")
+            task = asyncio.current_task()
+            assert task is not None
+            return task.cancelling()
+
+        task = asyncio.create_task(limited(work(), strikes, lambda: outranked))
+        await waiting.wait()
+        scopes[0].reschedule(0)  # both in one turn of the loop: the task sees a single CancelledError
+        strikes[0].strike(1)
+        assert await task == 0
+        assert seen == (["timeout"] if outranked else ["timeout", "soft limit"])
+
+    asyncio.run(main())
+
+
+def test_together_with_a_timeout_after_which_the_coroutine_ends_it_hits_nobody_else() -> None:
+    async def main() -> None:
+        strikes: list[SoftLimited] = []
+        scopes: list[asyncio.Timeout] = []
+        waiting = asyncio.Event()
+
+        async def work() -> str:
+            try:
+                async with asyncio.timeout(3600) as scope:
+                    scopes.append(scope)
+                    waiting.set()
+                    await asyncio.Event().wait()
+            except TimeoutError:
+                return "timeout"
+            return "missed"
+
+        async def surrounded() -> str:
+            result: str = await limited(work(), strikes)
+            for _ in range(3):
+                await asyncio.sleep(0)  # what follows in the same task, a middleware or a clean-up
+            return result
+
+        task = asyncio.create_task(surrounded())
+        await waiting.wait()
+        scopes[0].reschedule(0)
+        strikes[0].strike(1)
+        assert await task == "timeout"
+
+    asyncio.run(main())
