@@ -64,10 +64,10 @@ SQLITE_AND_SHARED = (
     Ablation(
         "P3",
         "a lost run is recorded with its cause",
-        STORE + "workers.py",
+        STORE + "settle.py",
         """    record_attempt(tx, lease, cause, ErrorInfo("", why))
-    (losses""",
-        """    (losses""",
+    if poison""",
+        """    if poison""",
         _contract("attempts or reap"),
     ),
     Ablation(

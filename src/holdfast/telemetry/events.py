@@ -77,6 +77,17 @@ class JobBuried:
 
 
 @dataclass(frozen=True, slots=True)
+class JobCrashed:
+    """The process that had this job alone died; the job is ready again, or dead as poison after the third time."""
+
+    name: ClassVar[str] = "job.crashed"
+    job_id: JobId
+    task: str
+    attempt: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobLost:
     """A write for the job was refused as stale: somebody else owns it by now."""
 
@@ -269,6 +280,7 @@ Event: TypeAlias = (
     | JobSettled
     | JobRetried
     | JobBuried
+    | JobCrashed
     | JobLost
     | JobParked
     | JobOverdue

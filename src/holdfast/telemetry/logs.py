@@ -28,6 +28,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         ERROR,
         "job %(job_id)s %(task)s: dead after attempt %(attempt)d (%(reason)s): %(error)s",
     ),
+    events.JobCrashed: (ERROR, "job %(job_id)s %(task)s: attempt %(attempt)d ended because %(why)s"),
     events.JobLost: (
         WARNING,
         "job %(job_id)s %(task)s: a write under token %(token)d came too late, another run owns the job",
