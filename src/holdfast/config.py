@@ -89,6 +89,9 @@ class Config:
     queues: tuple[str, ...] = _setting((), "The queues a worker serves; without any, every queue it knows.")
     concurrency: int = _setting(100, "Jobs that one worker process runs at once.", low=1, high=10_000)
     threads: int = _setting(32, "Threads of one worker process for `def` tasks.", low=1, high=1_000)
+    isolates: int = _setting(
+        4, "Processes of one worker process for tasks with `isolate=True`, started when needed.", low=1, high=1_000
+    )
     lease_s: float = _setting(
         10.0, "Seconds without a heartbeat after which a worker's jobs go to others.", low=0.5, high=3_600
     )

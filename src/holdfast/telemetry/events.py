@@ -203,6 +203,15 @@ class WorkersReaped:
 
 
 @dataclass(frozen=True, slots=True)
+class IsolateNotStarted:
+    """No process for isolated tasks could be started here; the next start is tried after `pause_s`."""
+
+    name: ClassVar[str] = "isolate.not_started"
+    error: str
+    pause_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class LeadTaken:
     """This process leads: what should run once in the cluster runs here."""
 
@@ -293,6 +302,7 @@ Event: TypeAlias = (
     | WorkerStopped
     | WorkerLeaseLost
     | WorkersReaped
+    | IsolateNotStarted
     | LeadTaken
     | LeadLost
     | StoreDown

@@ -50,6 +50,10 @@ _LINES: dict[type[Event], tuple[int, str]] = {
     events.WorkerStopped: (INFO, "worker %(worker)s stopped"),
     events.WorkerLeaseLost: (ERROR, "worker %(worker)s has lost its lease and stops its jobs"),
     events.WorkersReaped: (WARNING, "silent workers reaped, %(jobs)d jobs are ready again: %(workers)s"),
+    events.IsolateNotStarted: (
+        ERROR,
+        "no process for isolated tasks could be started, again in %(pause_s).1f s: %(error)s",
+    ),
     events.LeadTaken: (DEBUG, "leads %(role)s, term %(term)d"),
     events.LeadLost: (DEBUG, "leads %(role)s no longer, term %(term)d is over"),
     events.StoreDown: (ERROR, "the store does not answer, trying on: %(error)s"),

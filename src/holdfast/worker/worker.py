@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.config import Config
 from holdfast.core.errors import StoreUnavailable
@@ -17,6 +17,10 @@ from holdfast.stores.health import StoreHealth
 from holdfast.telemetry.events import ServiceCrashed, WorkerDraining, WorkerStarted, WorkerStopped
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.executor import Executor
+from holdfast.worker.isolation.isolate import Birth
+from holdfast.worker.isolation.pool import IsolatePool
+from holdfast.worker.isolation.running import IsolatedRuns
+from holdfast.worker.isolation.wire import longest
 from holdfast.worker.lifecycle import Hooks, Lifecycle
 from holdfast.worker.run import Interruption
 from holdfast.worker.session import Session
@@ -41,6 +45,7 @@ class Worker(Service):
         telemetry: Telemetry,
         health: StoreHealth,
         hooks: Hooks,
+        birth: Callable[[], Birth],
     ) -> None:
         super().__init__(name="worker")
         self._store = store
@@ -51,6 +56,7 @@ class Worker(Service):
         self._telemetry = telemetry
         self._health = health
         self._hooks = hooks
+        self._birth = birth
         self._patience: asyncio.Timeout | None = None
         self._after_crash = Backoff(0.1, 30.0)
         self._now = asyncio.Event()
@@ -60,6 +66,12 @@ class Worker(Service):
     async def on_start(self) -> None:
         self._threads = ThreadPool(self._config.threads, name="holdfast-task")
         self._life_around = Lifecycle(self._hooks, threads=self._threads, telemetry=self._telemetry)
+        self._isolates = IsolatePool(
+            self._birth,
+            most=self._config.isolates,
+            longest=longest(self._config.result_limit),
+            telemetry=self._telemetry,
+        )
         self._executor = Executor(
             self._registry,
             self._store,
@@ -68,8 +80,11 @@ class Worker(Service):
             telemetry=self._telemetry,
             providers=self._life_around.providers,
             middleware=self._hooks.middleware,
+            isolated=IsolatedRuns(self._isolates),
         )
         try:
+            if any(task.options.isolate for task in self._tasks_served()):
+                self._isolates.warm()
             await self._begin()
             self.session = await self._start_over()
             for service in self._upkeep:
@@ -96,6 +111,7 @@ class Worker(Service):
         if self.session is not None and not self._ran:  # told to stop while it started: its lease must not stay
             await self._finish(self.session)
         await asyncio.gather(*(service.stop() for service in self._upkeep))
+        await self._isolates.close()
         await self._end()
         self._threads.close()
 
