@@ -20,6 +20,7 @@ _BEGIN = "import sys; sys.path[:] = sys.argv[2:-1]; from holdfast.app.isolate im
 
 class _App(Protocol):
     loaded_as: str | None
+    made_in: str
 
 
 def birth_of(app: _App, tasks: Registry, hooks: Hooks, config: Config) -> Birth:
@@ -27,7 +28,7 @@ def birth_of(app: _App, tasks: Registry, hooks: Hooks, config: Config) -> Birth:
     functions = [task.function for task in tasks]
     functions += [*hooks.startup, *hooks.shutdown, *hooks.middleware]
     functions += [] if hooks.lifespan is None else [hooks.lifespan.function]
-    where = find_app(app, functions, named=app.loaded_as)
+    where = find_app(app, functions, made_in=app.made_in, named=app.loaded_as)
     # The flags with which this interpreter was started, as multiprocessing passes them on.
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     settings: dict[str, Any] = {setting.name: getattr(config, setting.name) for setting in config.settings()}

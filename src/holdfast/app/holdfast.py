@@ -7,6 +7,7 @@ import contextlib
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, overload
@@ -89,6 +90,7 @@ class Holdfast:
         self._opened: Opened | None = None
         self._open_in: tuple[asyncio.AbstractEventLoop, int] | None = None
         self.loaded_as: str | None = None  # `module:attribute`, where it was found by that
+        self.made_in = str(sys._getframe(1).f_globals.get("__name__"))
         self.sync = Sync(connect=self._connect, shared=self._open_place, named=self.named)
         if self.config.failpoints:
             arm_from_text(self.config.failpoints)

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import AsyncIterator
 
 from holdfast.app.holdfast import Holdfast
-from holdfast.core.errors import ConfigError
+from holdfast.core.errors import ConfigError, HoldfastError
 from holdfast.runtime.daemon_executor import DaemonExecutor
 from holdfast.runtime.loop import run_loop
 from holdfast.runtime.processes import die_with_parent
@@ -118,7 +118,9 @@ def _import_script(name: str, path: str) -> None:
 
 
 def _told(error: BaseException) -> str:
-    """The error and where in the user's code it came from, in one line."""
+    """The error, and where it came from if that is the user's code, in one line."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
-    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames and frames[-1].filename != __file__ else ""
-    return f"{type(error).__name__}: {error}{place}"
+    where = (
+        "" if isinstance(error, HoldfastError) or not frames else f" ({frames[-1].filename}, line {frames[-1].lineno})"
+    )
+    return f"{type(error).__name__}: {error}{where}"

@@ -26,12 +26,15 @@ class Whereabouts(NamedTuple):
     """As `module:attribute`."""
 
 
-def find_app(app: object, parts: Iterable[Callable[..., Any]], *, named: str | None = None) -> Whereabouts:
+def find_app(
+    app: object, parts: Iterable[Callable[..., Any]], *, made_in: str = "", named: str | None = None
+) -> Whereabouts:
     """Where the app and its parts (tasks, hooks) are; ConfigError where another process could not import it.
 
-    `named` is `module:attribute`, where that is known. Else it is the first module that was imported here and has it.
+    `named` is `module:attribute`, where that is known. Else it is taken from the module in which it was made, or from
+    the first that has it. All modules are imported in the order in which they were here: they may need each other.
     """
-    module, attribute = _holder(app) if named is None else named.split(":")
+    module, attribute = _holder(app, made_in) if named is None else named.split(":")
     wanted = {module, *(getattr(part, "__module__", None) for part in parts)}
     modules = [name for name in list(sys.modules) if name in wanted]
     names = {name: name for name in modules}
@@ -44,8 +47,8 @@ def find_app(app: object, parts: Iterable[Callable[..., Any]], *, named: str | N
     return Whereabouts(script, [names[name] for name in modules], f"{names[module]}:{attribute}")
 
 
-def _holder(app: object) -> tuple[str, str]:
-    for name, module in list(sys.modules.items()):
+def _holder(app: object, made_in: str) -> tuple[str, str]:
+    for name, module in [(made_in, sys.modules.get(made_in)), *sys.modules.items()]:
         for attribute, value in list(getattr(module, "__dict__", {}).items()):
             if value is app:
                 return name, attribute

@@ -52,7 +52,9 @@ class Isolate:
         self._longest = longest
         self._killed = False
         self._fault: str | None = None
+        self._called = False
         self._ended = asyncio.ensure_future(process.wait())
+        self._ended.add_done_callback(lambda _: self._hang_up())
 
     @classmethod
     async def start(cls, birth: Birth, *, longest: int) -> Self:
@@ -105,14 +107,19 @@ class Isolate:
 
     async def call(self, message: Message) -> Message | Died:
         """Send a message and wait for the answer, or for the end of the process."""
-        with contextlib.suppress(ConnectionError):  # then it is dying, and that is the answer
-            self._writer.write(encode(message))
-            await self._writer.drain()
-        answer = await self._receive()
-        if answer is not None:
-            return answer
-        code = await asyncio.shield(self._ended)
-        return Died(self._fault or told_end(code), self._killed)
+        self._called = True  # what it has said before its end is still to be read
+        try:
+            with contextlib.suppress(ConnectionError):  # then it is dying, and that is the answer
+                self._writer.write(encode(message))
+                await self._writer.drain()
+            answer = await self._receive()
+            if answer is not None:
+                return answer
+            code = await asyncio.shield(self._ended)
+            return Died(self._fault or told_end(code), self._killed)
+        finally:
+            self._called = False
+            self._hang_up()
 
     def tell(self, message: Message) -> None:
         """Send a message that has no answer."""
@@ -159,6 +166,10 @@ class Isolate:
         finally:
             reading.cancel()
         return None
+
+    def _hang_up(self) -> None:
+        if self._ended.done() and not self._called:
+            self._writer.close()
 
     def _give_up_on(self, fault: str) -> None:
         """Something in there does what it must not: it is the end of the process, and the task's doing."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import socket
 import threading
@@ -30,8 +29,10 @@ class Link:
         return decode(line) if line.endswith(b"\n") else None
 
     def send(self, message: Message) -> None:
-        with contextlib.suppress(OSError):  # the worker has gone: so will this process, at once
+        try:
             self._socket.sendall(encode(message))
+        except OSError:  # the worker has gone, or a task has closed what was not its own: no use in going on
+            os._exit(1)
 
 
 class Server:
