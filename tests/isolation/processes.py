@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 
 from tests.integration.scene import PATIENCE_S
 
@@ -19,6 +20,9 @@ async def gone(pid: int) -> None:
     loop.add_reader(descriptor, ended.set)
     try:
         await asyncio.wait_for(ended.wait(), PATIENCE_S)
+    except TimeoutError:
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)  # one failed test must not burden those after it
+        raise
     finally:
         loop.remove_reader(descriptor)
         os.close(descriptor)
