@@ -15,8 +15,8 @@ from holdfast import ConfigError, Holdfast
 from holdfast.app.births import birth_of
 from holdfast.core.state import State
 from holdfast.telemetry.events import Event, IsolateNotStarted
-from holdfast.worker.isolation.isolate import CannotStart, Isolate
-from holdfast.worker.isolation.pool import IsolatePool
+from holdfast.worker.isolation.isolate import Birth, CannotStart, Isolate
+from holdfast.worker.isolation.pool import IsolatePool, NoIsolate
 from holdfast.worker.isolation.wire import longest
 
 LONGEST = longest(1024)
@@ -79,6 +79,23 @@ async def test_one_that_was_lent_to_somebody_who_has_gone_is_lent_to_the_next(tm
     impatient.cancel()
     assert await patient is one
     await pool.close()
+
+
+@scene
+async def test_whoever_waits_hears_of_every_reason() -> None:
+    def birth() -> Birth:
+        raise OSError("no descriptors left")
+
+    pool = IsolatePool(birth, most=2, longest=LONGEST, telemetry=hf.telemetry)
+    heard = Heard(hf, IsolateNotStarted)
+    with pytest.raises(NoIsolate, match="no process could be started for it: OSError: no descriptors left"):
+        await pool.lend()
+    assert (await heard.next(IsolateNotStarted)).error == "OSError: no descriptors left"
+    waiting = asyncio.create_task(pool.lend())
+    await asyncio.sleep(0)  # it is in line
+    await pool.close()
+    with pytest.raises(NoIsolate, match="the worker is stopping"):
+        await waiting
 
 
 @scene

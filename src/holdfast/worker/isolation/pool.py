@@ -119,12 +119,13 @@ class IsolatePool:
         try:
             await asyncio.sleep(pause_s)
             isolate = await Isolate.start(self._birth(), longest=self._longest)
-        except HoldfastError as error:
+        except Exception as error:  # whatever it is: those in line must hear of it
             self._starting.discard(me)
             self._pause_s = self._backoff.next()
-            self._telemetry.emit(IsolateNotStarted(str(error), self._pause_s))
+            why = str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
+            self._telemetry.emit(IsolateNotStarted(why, self._pause_s))
             if not self._isolates:
-                self._refuse(f"no process could be started for it: {error}")
+                self._refuse(f"no process could be started for it: {why}")
             self._start_wanted()
         else:
             self._starting.discard(me)
