@@ -111,6 +111,9 @@ class Config:
         0, "Megabytes of memory above which a worker process is replaced by a new one; 0: any.", low=0, high=1_000_000
     )
     threads: int = _setting(32, "Threads of one worker process for `def` tasks.", low=1, high=1_000)
+    isolates: int = _setting(
+        4, "Processes of one worker process for tasks with `isolate=True`, started when needed.", low=1, high=1_000
+    )
     lease_s: float = _setting(
         10.0, "Seconds without a heartbeat after which a worker's jobs go to others.", low=0.5, high=3_600
     )

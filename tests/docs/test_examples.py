@@ -27,6 +27,12 @@ EXPECTED = {
         "refused: order-17",
         "shipped: ['17', '18']",
     ],
+    "isolated": [
+        "in another process: True",
+        "holdfast.HardTimeout - the run was ended at its hard limit of 0.5 s",
+        "holdfast.Poison - its process died 3 times while it ran alone; last: its process was killed by signal 11",
+        "[('worker_lost', 'its process was killed by signal 11 (SIGSEGV)')] three times",
+    ],
     "backpressure": [
         "accepted 20, then: full, try again in 5 s",
         "a producer that waited got through, result 20",

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, NewJob, WorkerId
-from holdfast.core.settlement import Bury, Cancel, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
+from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer, Conflict, Existing, Inserted, InsertResult, Withheld
 
@@ -220,6 +220,9 @@ class Model:
         self._record(job, cause)
         job.crashes += job.losses >= 2
         job.losses += 1
+        self._return_or_bury(job)
+
+    def _return_or_bury(self, job: Job) -> None:
         if job.crashes >= 3 and job.cancel_reason is None:
             self._end(job, State.DEAD, POISON)
         else:
@@ -239,7 +242,11 @@ class Model:
         if job.settled.get(settlement.token) == (worker, settlement):
             return {Verdict.ALREADY}
         match job.causes.get(settlement.token), settlement:
-            case (Cause.HANDED_BACK, HandBack() | Park()) | (Cause.REPLAY, Bury()):
+            case (
+                (Cause.HANDED_BACK, HandBack() | Park())
+                | (Cause.WORKER_LOST, Crashed())
+                | (Cause.REPLAY, Bury() | Crashed())
+            ):
                 as_asked = True
             case _:
                 as_asked = False
@@ -268,6 +275,10 @@ class Model:
             case HandBack(cause=cause):
                 self._record(job, cause)
                 self._give_back(job)
+            case Crashed():
+                self._record(job, Cause.WORKER_LOST)
+                job.crashes += 1  # nobody else was hit: no reason to run it without neighbours
+                self._return_or_bury(job)
             case Park(reason=reason, key=key):
                 self._record(job, Cause.HANDED_BACK)
                 self._leave_worker(job, State.PARKED)

@@ -6,6 +6,7 @@ import functools
 import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from holdfast.config import Config, is_postgres, sqlite_path
 from holdfast.core.backpressure import Watermarks
@@ -25,6 +26,13 @@ def make_store(config: Config, *, clock: Clock | None = None) -> Store:
     if is_postgres(config.url):
         return _postgres(config, clock=clock)
     return SqliteStore(sqlite_path(config.url), watermarks=_watermarks(config), clock=clock)
+
+
+def for_another_process(config: Config, store: Store) -> Config:
+    """The settings with which another process opens the same store: a private file is named by its path."""
+    if isinstance(store, SqliteStore) and config.url == ":memory:":
+        return config.with_arguments(url=f"sqlite:///{quote(store.path)}")
+    return config
 
 
 async def status_of(config: Config) -> StoreStatus:

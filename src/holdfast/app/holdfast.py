@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypeVar, overload
 
 from holdfast.app import backends
+from holdfast.app.births import birth_of
+from holdfast.app.decorator import TaskDecorator
 from holdfast.app.working import work
 from holdfast.client.arguments import Signature
 from holdfast.client.client import Client, OnEnqueued
@@ -84,6 +87,8 @@ class Holdfast:
         self._on_enqueued: OnEnqueued | None = None
         self._opened: Opened | None = None
         self._open_in: tuple[asyncio.AbstractEventLoop, int] | None = None
+        self.loaded_as: str | None = None  # `module:attribute`, where it was found by that
+        self.made_in = str(sys._getframe(1).f_globals.get("__name__"))
         self.sync = Sync(connect=self._connect, shared=self._open_place, named=self.named)
         if self.config.failpoints:
             arm_from_text(self.config.failpoints)
@@ -112,7 +117,8 @@ class Holdfast:
         retry: RetryPolicy | Unset = UNSET,
         timeout: Seconds | Unset | None = UNSET,
         soft_timeout: Seconds | Unset | None = UNSET,
-    ) -> _Decorator: ...
+        isolate: bool | Unset = UNSET,
+    ) -> TaskDecorator: ...
     def task(
         self,
         function: Callable[..., Any] | None = None,
@@ -125,6 +131,7 @@ class Holdfast:
         retry: RetryPolicy | Unset = UNSET,
         timeout: Seconds | Unset | None = UNSET,
         soft_timeout: Seconds | Unset | None = UNSET,
+        isolate: bool | Unset = UNSET,
     ) -> Any:
         """Make a task of a function (`async def`, or `def`, which runs in a thread): `@hf.task`, or `@hf.task(…)`.
 
@@ -133,10 +140,12 @@ class Holdfast:
         - `retry`: a `RetryPolicy`.
         - `timeout`: the hard limit of a run in seconds, 300 by default, None for no limit.
         - `soft_timeout`: raises `SoftTimeout` inside the task then, so that it can tidy up.
+        - `isolate`: run it in a process of its own, so that it can be killed, or crash, without hurting other jobs.
         - `base`: options that it shares with other tasks. What neither says comes from the queue's defaults, then from
           the app's.
         """
-        own = TaskDefaults(queue=queue, priority=priority, retry=retry, timeout=timeout, soft_timeout=soft_timeout)
+        limits: dict[str, Any] = {"timeout": timeout, "soft_timeout": soft_timeout, "isolate": isolate}
+        own = TaskDefaults(queue=queue, priority=priority, retry=retry, **limits)
         decorate = functools.partial(self._add_task, name=name, own=own, base=check_defaults("base", base))
         return decorate if function is None else decorate(function)
 
@@ -318,7 +327,9 @@ class Holdfast:
         health = StoreHealth(clock=self._clock, telemetry=self.telemetry)
         around: dict[str, Any] = {"clock": self._clock, "telemetry": self.telemetry, "health": health}
         crew = make_crew(store, self.tasks, config, **around)
-        return Worker(store, self.tasks, config, upkeep=crew, hooks=self._hooks, post=post, **around)
+        shared = backends.for_another_process(config, store)
+        around |= {"birth": functools.partial(birth_of, self, self.tasks, self._hooks, shared), "post": post}
+        return Worker(store, self.tasks, config, upkeep=crew, hooks=self._hooks, **around)
 
     def run_worker(self, **settings: Any) -> None:
         """Open the app and work until SIGTERM or SIGINT: drain, then end; a second signal ends it now.
@@ -344,14 +355,3 @@ class Holdfast:
             return None
         loop, pid = self._open_in
         return Place.on_loop(self._opened.client, loop) if pid == os.getpid() and loop.is_running() else None
-
-
-class _Decorator(Protocol):
-    """What `@hf.task(…)` with arguments gives."""
-
-    @overload
-    def __call__(  # type: ignore[overload-overlap]  # as above
-        self, function: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> AsyncTask[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...

@@ -38,6 +38,7 @@ def load_app(name: str) -> Holdfast:
         value = getattr(value, part)
     if not isinstance(value, Holdfast):
         raise Refused(f"{name} is not a Holdfast app but of type {type(value).__name__}", hint=_apps_of(module))
+    value.loaded_as = name
     return value
 
 

@@ -18,9 +18,9 @@ from holdfast.cli.exits import Exit
 from holdfast.runtime.loop import run_loop
 from holdfast.runtime.processes import die_with_parent
 from holdfast.runtime.signals import stop_signals
-from holdfast.telemetry.events import ProcessTold
 from holdfast.telemetry.hub import Telemetry
 from holdfast.telemetry.logs import attach_logs
+from holdfast.telemetry.process_events import ProcessTold
 from holdfast.worker.supervision.board import Board
 from holdfast.worker.supervision.line import Word
 from holdfast.worker.supervision.post import Post

@@ -18,7 +18,7 @@ class Cause(StrEnum):
     """The worker's lease ran out: its machine died, or it was stopped too long. Not charged."""
 
     WORKER_LOST = "worker_lost"
-    """The worker's process died and its supervisor said so. Not charged."""
+    """The process that ran it died, and whoever had started that said so. Not charged."""
 
     HANDED_BACK = "handed_back"
     """The worker gave the job back: drained, or parked it. Not charged."""

@@ -17,6 +17,7 @@ from holdfast.core.options import (
     call_options,
     check_limits,
     limit_s,
+    yes_or_no,
 )
 from holdfast.core.priority import parse_priority
 from holdfast.core.retry import RetryPolicy
@@ -29,8 +30,8 @@ T = TypeVar("T")
 class TaskDefaults:
     """Options that tasks share: those of an app, of a queue, or of the tasks that name them with `base=`.
 
-    They are those of `@hf.task`: `queue`, `priority`, `retry`, `timeout`, `soft_timeout`. What is UNSET is left to the
-    next level; None is a value, as in `timeout=None` for no limit.
+    They are those of `@hf.task`: `queue`, `priority`, `retry`, `timeout`, `soft_timeout`, `isolate`. What is UNSET is
+    left to the next level; None is a value, as in `timeout=None` for no limit.
     """
 
     queue: str | Unset = UNSET
@@ -38,6 +39,7 @@ class TaskDefaults:
     retry: RetryPolicy | Unset = UNSET
     timeout: Seconds | Unset | None = UNSET
     soft_timeout: Seconds | Unset | None = UNSET
+    isolate: bool | Unset = UNSET
 
     def __post_init__(self) -> None:
         fields = call_options(
@@ -48,6 +50,8 @@ class TaskDefaults:
             soft_timeout=self.soft_timeout,
         )
         check_limits(fields.get("soft_timeout_s"), fields.get("timeout_s"))
+        if not isinstance(self.isolate, Unset):
+            yes_or_no("isolate", self.isolate)
 
 
 NO_DEFAULTS = TaskDefaults()
@@ -73,6 +77,7 @@ def resolve_options(
         retry=_first(_BUILT_IN_RETRY, *(each.retry for each in levels)),
         timeout_s=timeout_s,
         soft_timeout_s=soft_timeout_s,
+        isolate=_first(False, *(each.isolate for each in levels)),
     )
 
 

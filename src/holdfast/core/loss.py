@@ -43,3 +43,13 @@ def after_loss(before: Losses, *, was_alone: bool) -> tuple[Losses, bool]:
     """
     after = Losses(before.losses + 1, before.crashes + (1 if was_alone else 0))
     return after, after.crashes >= MAX_CRASHES
+
+
+def after_crash(before: Losses) -> tuple[Losses, bool]:
+    """The same for a job that had its process to itself (`isolate=True`).
+
+    It is the culprit, and nobody was hit beside it. So it need not run without neighbours from then on, and it is not
+    counted among the losses, which lead there: a worker that runs a job alone does nothing else meanwhile.
+    """
+    after = Losses(before.losses, before.crashes + 1)
+    return after, after.crashes >= MAX_CRASHES

@@ -32,6 +32,8 @@ class TaskOptions:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeout_s: float | None = DEFAULT_TIMEOUT_S
     soft_timeout_s: float | None = None
+    isolate: bool = False
+    """Whether it runs in a process of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,13 @@ def check_limits(soft_s: float | None, hard_s: float | None) -> None:
             f"soft_timeout={soft_s:g} is not below timeout={hard_s:g}: the soft limit must come first, to leave the "
             "task time to tidy up"
         )
+
+
+def yes_or_no(name: str, value: object) -> bool:
+    """An option that is on or off."""
+    if not isinstance(value, bool):
+        raise InvalidOptions(f"{name}={value!r:.80}: needs True or False, not {type(value).__name__}")
+    return value
 
 
 def limit_s(name: str, value: Seconds | None) -> float | None:

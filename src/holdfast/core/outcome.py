@@ -63,7 +63,14 @@ class Interrupted:
     why: str
 
 
-Outcome = Succeeded | Failed | TimedOut | Rejected | Unknown | CancelHonoured | Interrupted
+@dataclass(frozen=True, slots=True)
+class ProcessDied:
+    """The process in which it ran alone died without a word: what ran there is the cause."""
+
+    why: str
+
+
+Outcome = Succeeded | Failed | TimedOut | Rejected | Unknown | CancelHonoured | Interrupted | ProcessDied
 
 
 def describe(exception: BaseException) -> ErrorInfo:

@@ -19,6 +19,7 @@ from holdfast.core.outcome import (
     Failed,
     Interrupted,
     Outcome,
+    ProcessDied,
     Rejected,
     Succeeded,
     TimedOut,
@@ -77,6 +78,15 @@ class HandBack:
 
 
 @dataclass(frozen=True, slots=True)
+class Crashed:
+    """→ `ready` at its old place, not charged; or → `dead` as poison: it has killed its own process once more."""
+
+    job_id: JobId
+    token: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Park:
     """→ `parked` under `key` until the reason is lifted, not charged."""
 
@@ -105,7 +115,7 @@ class Cancel:
     reason: str
 
 
-Settlement = Succeed | Retry | Snooze | HandBack | Park | Bury | Cancel
+Settlement = Succeed | Retry | Snooze | HandBack | Crashed | Park | Bury | Cancel
 
 UNKNOWN_TASK = "unknown_task"
 EXHAUSTED = "exhausted"
@@ -143,6 +153,8 @@ def decide(
             return Cancel(job_id, token, reason)
         case Interrupted(why):
             return HandBack(job_id, token, why)
+        case ProcessDied(why):
+            return Crashed(job_id, token, why)
         case _:
             assert_never(outcome)
 

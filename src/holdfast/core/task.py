@@ -46,16 +46,19 @@ def define(
 
 
 def default_name(function: Callable[..., Any]) -> str:
-    """`module.qualname`; a script run as `__main__` gets the name under which others import its file."""
+    """`module.qualname`; a script run as `__main__` gets the name under which others import its file.
+
+    What `python -m package` runs, `package.__main__`, is `package` here, also where it is imported.
+    """
     module = function.__module__
     if module == "__main__":
         main = sys.modules.get("__main__")
         spec = getattr(main, "__spec__", None)
         if spec is not None:
-            module = spec.name.removesuffix(".__main__")
+            module = spec.name
         elif file := getattr(main, "__file__", None):
             module = file.replace("\\", "/").rpartition("/")[2].removesuffix(".py")
-    return f"{module}.{function.__qualname__}"
+    return f"{module.removesuffix('.__main__')}.{function.__qualname__}"
 
 
 class Registry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from holdfast.core.cause import Cause
-from holdfast.core.settlement import Bury, Cancel, HandBack, Park, Retry, Settlement, Snooze, Succeed
+from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed
 
 SUCCEEDED = "succeeded"
 
@@ -21,6 +21,8 @@ def causes(settlement: Settlement) -> tuple[str, ...]:
             return (Cause.SNOOZE,)
         case HandBack(cause=cause):
             return (cause,)
+        case Crashed():
+            return (Cause.WORKER_LOST, Cause.REPLAY)
         case Park():
             return (Cause.HANDED_BACK,)
         case Bury():

@@ -11,6 +11,16 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, get_args
 
 from holdfast.core.job import JobId, WorkerId
+from holdfast.telemetry.process_events import (
+    IsolateNotStarted,
+    ProcessDied,
+    ProcessFailed,
+    ProcessHandedBack,
+    ProcessKilled,
+    ProcessReady,
+    ProcessReplaced,
+    ProcessTold,
+)
 
 # One job
 
@@ -74,6 +84,17 @@ class JobBuried:
     attempt: int
     error: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobCrashed:
+    """The process that had this job alone died; the job is ready again, or dead as poison after the third time."""
+
+    name: ClassVar[str] = "job.crashed"
+    job_id: JobId
+    task: str
+    attempt: int
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,72 +250,6 @@ class LeadLost:
     term: int
 
 
-# Worker processes under a supervisor
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessReady:
-    """A worker process has everything imported and open, and works or stands by."""
-
-    name: ClassVar[str] = "process.ready"
-    pid: int
-    after_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessFailed:
-    """A worker process ended before it was ready, or could not be started; it is tried again after a while."""
-
-    name: ClassVar[str] = "process.failed"
-    why: str
-    again_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessKilled:
-    """The supervisor ends a worker process that no longer does what it must."""
-
-    name: ClassVar[str] = "process.killed"
-    pid: int
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessDied:
-    """A worker process has ended unasked; its jobs are handed back at once."""
-
-    name: ClassVar[str] = "process.died"
-    pid: int
-    why: str
-    running: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessHandedBack:
-    """The jobs of a worker process that died wait at their old places again."""
-
-    name: ClassVar[str] = "process.handed_back"
-    pid: int
-    jobs: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessReplaced:
-    """A worker process ends when what it runs has ended; another one has taken its place, or none is needed."""
-
-    name: ClassVar[str] = "process.replaced"
-    pid: int
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessTold:
-    """Somebody asked what the worker processes are doing: one line of the supervisor's answer."""
-
-    name: ClassVar[str] = "process.told"
-    line: str
-
-
 # The rest of the system
 
 
@@ -355,6 +310,7 @@ Event: TypeAlias = (
     | JobSettled
     | JobRetried
     | JobBuried
+    | JobCrashed
     | JobLost
     | JobParked
     | JobOverdue
@@ -369,6 +325,7 @@ Event: TypeAlias = (
     | WorkerTold
     | WorkerBlocked
     | WorkersReaped
+    | IsolateNotStarted
     | LeadTaken
     | LeadLost
     | ProcessReady

@@ -12,7 +12,7 @@ from dataclasses import fields
 from logging import DEBUG, ERROR, INFO, WARNING
 from typing import Any
 
-from holdfast.telemetry import events
+from holdfast.telemetry import events, process_events
 from holdfast.telemetry.events import EVENTS, Event
 from holdfast.telemetry.hub import Telemetry
 
@@ -28,6 +28,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         ERROR,
         "job %(job_id)s %(task)s: dead after attempt %(attempt)d (%(reason)s): %(error)s",
     ),
+    events.JobCrashed: (ERROR, "job %(job_id)s %(task)s: attempt %(attempt)d ended because %(why)s"),
     events.JobLost: (
         WARNING,
         "job %(job_id)s %(task)s: a write under token %(token)d came too late, another run owns the job",
@@ -54,15 +55,19 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         "worker %(worker)s: the event loop has been blocked for %(seconds).1f s by %(blame)s at %(where)s",
     ),
     events.WorkersReaped: (WARNING, "silent workers reaped, %(jobs)d jobs are ready again: %(workers)s"),
+    process_events.IsolateNotStarted: (
+        ERROR,
+        "no process for isolated tasks could be started, again in %(pause_s).1f s: %(error)s",
+    ),
     events.LeadTaken: (DEBUG, "leads %(role)s, term %(term)d"),
     events.LeadLost: (DEBUG, "leads %(role)s no longer, term %(term)d is over"),
-    events.ProcessReady: (INFO, "process %(pid)d is ready after %(after_s).1f s"),
-    events.ProcessFailed: (ERROR, "%(why)s; another one is started in %(again_s).1f s"),
-    events.ProcessKilled: (ERROR, "process %(pid)d is killed: %(why)s"),
-    events.ProcessDied: (ERROR, "process %(pid)d %(why)s, with %(running)d running jobs"),
-    events.ProcessHandedBack: (WARNING, "process %(pid)d: its %(jobs)d jobs are back at their places"),
-    events.ProcessReplaced: (INFO, "process %(pid)d ends when its jobs have ended: %(why)s"),
-    events.ProcessTold: (WARNING, "%(line)s"),
+    process_events.ProcessReady: (INFO, "process %(pid)d is ready after %(after_s).1f s"),
+    process_events.ProcessFailed: (ERROR, "%(why)s; another one is started in %(again_s).1f s"),
+    process_events.ProcessKilled: (ERROR, "process %(pid)d is killed: %(why)s"),
+    process_events.ProcessDied: (ERROR, "process %(pid)d %(why)s, with %(running)d running jobs"),
+    process_events.ProcessHandedBack: (WARNING, "process %(pid)d: its %(jobs)d jobs are back at their places"),
+    process_events.ProcessReplaced: (INFO, "process %(pid)d ends when its jobs have ended: %(why)s"),
+    process_events.ProcessTold: (WARNING, "%(line)s"),
     events.StoreDown: (ERROR, "the store does not answer, trying on: %(error)s"),
     events.StoreUp: (WARNING, "the store answers again after %(after_s).1f s"),
     events.QueueClosed: (WARNING, "queue %(queue)s is full with %(depth)d ready jobs: enqueues wait"),

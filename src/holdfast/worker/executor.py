@@ -41,6 +41,7 @@ from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.context import CurrentJob, enter_job
 from holdfast.worker.finishing import Finishing
 from holdfast.worker.hard_limit import HardLimit
+from holdfast.worker.isolation.running import IsolatedRuns
 from holdfast.worker.middleware import Middleware, surrounded
 from holdfast.worker.providers import Providers
 from holdfast.worker.run import Interruption, Run
@@ -84,6 +85,7 @@ class Executor:
         providers: Providers,
         middleware: Sequence[Middleware] = (),
         board: Board | None = None,
+        isolated: IsolatedRuns | None = None,
         rng: Callable[[], float] = random.random,
     ) -> None:
         self._registry = registry
@@ -94,6 +96,7 @@ class Executor:
         self._providers = providers
         self._middleware = tuple(middleware)
         self._board = board
+        self._isolated = isolated
         self._rng = rng
         self._plans: dict[str, Plan] = {}
 
@@ -105,11 +108,19 @@ class Executor:
             await afailpoint(C4)
         try:
             plan = self._plan(job)
-            call = None if plan is None else plan.signature.decode(job.payload or b"")
+            # Its arguments are decoded where it runs: a validator is the user's code, and may crash as well.
+            elsewhere = self._isolated if plan is not None and plan.task.options.isolate else None
+            call = None if plan is None or elsewhere else plan.signature.decode(job.payload or b"")
         except Exception as error:  # a validator is the user's code, and may raise anything
             outcome: Outcome = Rejected("bad_payload", error)
         else:
-            if plan is None or call is None:
+            if plan is not None and elsewhere is not None:
+                policy = plan.policy
+                answer = await elsewhere.execute(run, plan.hard_s)
+                if not isinstance(answer, Outcome):
+                    return answer  # decided over there, by the same rules
+                outcome = answer
+            elif plan is None or call is None:
                 outcome = Unknown(job.task or "")
             else:
                 policy = plan.policy

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.core.settlement import Bury, Cancel, HandBack, Park, Retry, Settlement, Snooze, Succeed
-from holdfast.telemetry.events import JobBuried, JobParked, JobRetried, JobSettled, JobStarted
+from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed
+from holdfast.telemetry.events import JobBuried, JobCrashed, JobParked, JobRetried, JobSettled, JobStarted
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.run import Run
 
@@ -12,6 +12,7 @@ _OUTCOMES: dict[type[Settlement], str] = {
     Retry: "retry",
     Snooze: "snooze",
     HandBack: "handed_back",
+    Crashed: "crashed",
     Park: "parked",
     Bury: "dead",
     Cancel: "cancelled",
@@ -34,6 +35,8 @@ def report_settled(telemetry: Telemetry, run: Run, settlement: Settlement, *, to
             emit(JobRetried(job.id, task, job.attempt, delay_s, f"{error.type}: {error.message}"))
         case Bury(reason=reason, error=error) if wants(JobBuried):
             emit(JobBuried(job.id, task, job.attempt, f"{error.type}: {error.message}", reason))
+        case Crashed(why=why) if wants(JobCrashed):
+            emit(JobCrashed(job.id, task, job.attempt, why))
         case Park(reason=reason, key=key) if wants(JobParked):
             emit(JobParked(job.id, task, reason, key))
         case _:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.config import Config
 from holdfast.core.errors import StoreUnavailable
@@ -18,6 +18,10 @@ from holdfast.telemetry.events import ServiceCrashed, WorkerDraining, WorkerStar
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.executor import Executor
 from holdfast.worker.fetcher import Solitude
+from holdfast.worker.isolation.isolate import Birth
+from holdfast.worker.isolation.pool import IsolatePool
+from holdfast.worker.isolation.running import IsolatedRuns
+from holdfast.worker.isolation.wire import longest
 from holdfast.worker.lifecycle import Hooks, Lifecycle
 from holdfast.worker.run import Interruption
 from holdfast.worker.session import Session
@@ -43,6 +47,7 @@ class Worker(Service):
         telemetry: Telemetry,
         health: StoreHealth,
         hooks: Hooks,
+        birth: Callable[[], Birth],
         post: Post | None = None,
     ) -> None:
         super().__init__(name="worker")
@@ -59,6 +64,7 @@ class Worker(Service):
         self._grace_s: float | None = config.grace_s
         self.cut_short = 0
         """Runs that were handed back because they did not end before the worker did."""
+        self._birth = birth
         self._patience: asyncio.Timeout | None = None
         self._after_crash = Backoff(0.1, 30.0)
         self._now = asyncio.Event()
@@ -68,6 +74,12 @@ class Worker(Service):
     async def on_start(self) -> None:
         self._threads = ThreadPool(self._config.threads, name="holdfast-task")
         self._life_around = Lifecycle(self._hooks, threads=self._threads, telemetry=self._telemetry)
+        self._isolates = IsolatePool(
+            self._birth,
+            most=self._config.isolates,
+            longest=longest(self._config.result_limit),
+            telemetry=self._telemetry,
+        )
         self._executor = Executor(
             self._registry,
             self._store,
@@ -77,8 +89,11 @@ class Worker(Service):
             providers=self._life_around.providers,
             middleware=self._hooks.middleware,
             board=None if self._post is None else self._post.board,
+            isolated=IsolatedRuns(self._isolates),
         )
         try:
+            if any(task.options.isolate for task in self._tasks_served()):
+                self._isolates.warm()
             await self._begin()
             if self._post is not None:
                 self._solitude = await self._post.stand_by(self.stopping)
@@ -107,6 +122,7 @@ class Worker(Service):
         if self.session is not None and not self._ran:  # told to stop while it started: its lease must not stay
             await self._finish(self.session)
         await asyncio.gather(*(service.stop() for service in self._upkeep))
+        await self._isolates.close()
         await self._end()
         self._threads.close()
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.defaults import NO_DEFAULTS, TaskDefaults, resolve_options
+from holdfast.core.errors import InvalidOptions
 from holdfast.core.options import TaskOptions
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.unset import UNSET
@@ -19,6 +21,7 @@ levels = st.builds(
     retry=st.sampled_from([UNSET, RetryPolicy(max_attempts=2)]),
     timeout=st.sampled_from([UNSET, None, 100, 200]),
     soft_timeout=st.sampled_from([UNSET, None, 1, 2]),
+    isolate=st.sampled_from([UNSET, True, False]),
 )
 
 
@@ -30,9 +33,10 @@ def test_without_anything_said_it_is_what_is_built_in() -> None:
 def test_a_level_that_says_all_leaves_nothing_to_those_below(
     base: TaskDefaults, queue: TaskDefaults, app: TaskDefaults
 ) -> None:
-    own = TaskDefaults(queue="mine", priority=3, retry=RetryPolicy(max_attempts=7), timeout=None, soft_timeout=None)
+    limits: dict[str, Any] = {"timeout": None, "soft_timeout": None, "isolate": True}
+    own = TaskDefaults(queue="mine", priority=3, retry=RetryPolicy(max_attempts=7), **limits)
     found = resolve_options(own, base=base, queues={"mine": queue}, app=app)
-    assert found == TaskOptions("mine", 3, RetryPolicy(max_attempts=7), None, None)
+    assert found == TaskOptions("mine", 3, RetryPolicy(max_attempts=7), None, None, True)
 
 
 @given(levels, levels)
@@ -44,3 +48,9 @@ def test_a_level_that_says_nothing_changes_nothing(one: TaskDefaults, other: Tas
     ]
     found = [resolve_options(pair.pop("own"), **pair) for pair in pairs]
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("value", [None, 1, "yes"])
+def test_isolate_is_yes_or_no(value: Any) -> None:
+    with pytest.raises(InvalidOptions, match=r"isolate=.*: needs True or False"):
+        TaskDefaults(isolate=value)

@@ -14,6 +14,7 @@ from holdfast.core.outcome import (
     Failed,
     Interrupted,
     Outcome,
+    ProcessDied,
     Rejected,
     Succeeded,
     TimedOut,
@@ -25,6 +26,7 @@ from holdfast.core.settlement import (
     UNKNOWN_TASK,
     Bury,
     Cancel,
+    Crashed,
     HandBack,
     Park,
     Retry,
@@ -140,6 +142,10 @@ def test_an_interrupted_run_is_handed_back() -> None:
     assert settle(Interrupted("draining"), attempt=3) == HandBack(JOB, TOKEN, "draining")
 
 
+def test_a_death_of_its_own_process_is_for_the_store_to_count() -> None:
+    assert settle(ProcessDied("exited with code 3"), attempt=3) == Crashed(JOB, TOKEN, "exited with code 3")
+
+
 outcomes = st.one_of(
     st.builds(Succeeded, st.none() | st.binary(max_size=4)),
     st.builds(Failed, st.sampled_from([ValueError("x"), OSError(), PermanentError("x"), RetryLater(after=3)])),
@@ -148,6 +154,7 @@ outcomes = st.one_of(
     st.builds(Unknown, st.just("a.b")),
     st.builds(CancelHonoured, st.just("why")),
     st.builds(Interrupted, st.just("why")),
+    st.builds(ProcessDied, st.just("why")),
 )
 policies = st.builds(
     RetryPolicy,

@@ -8,7 +8,19 @@ from typing import Any, NamedTuple, assert_never
 
 from holdfast.core.cause import Cause
 from holdfast.core.job import ErrorInfo, JobId, WorkerId
-from holdfast.core.settlement import Bury, Cancel, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
+from holdfast.core.loss import Losses, after_crash
+from holdfast.core.settlement import (
+    Bury,
+    Cancel,
+    Crashed,
+    HandBack,
+    Park,
+    Retry,
+    Settlement,
+    Snooze,
+    Succeed,
+    Verdict,
+)
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres.end import Ending, end_jobs, free_slots
@@ -37,6 +49,15 @@ class Lease(NamedTuple):
 
     def ending(self, state: State, **details: Any) -> Ending:
         return Ending(self.job_id, state, self.attempt, self.token, self.worker, self.started_at, **details)
+
+    def after(self, counts: Losses) -> Lease:
+        """The same with other counts of what its runs did to their processes."""
+        return self._replace(losses=counts.losses, crashes=counts.crashes)
+
+    def poisoned(self, why: str) -> Ending:
+        """Its end after one crash too many; `why` is the last one."""
+        text = f"its process died {self.crashes} times while it ran alone; last: {why}"
+        return self.ending(State.DEAD, reason="poison", error=ErrorInfo("holdfast.Poison", text))
 
     def old_place(self) -> Place:
         """Where it stood before this run, which is not charged."""
@@ -98,6 +119,12 @@ async def _apply(tx: Tx, settled: Sequence[tuple[Lease, Settlement]]) -> None:
             case HandBack(why=why, cause=cause):
                 attempts.append(Attempt(lease, cause, ErrorInfo("", why)))
                 ready += [lease] if goes_on else []
+            case Crashed(why=why):
+                attempts.append(Attempt(lease, Cause.WORKER_LOST, ErrorInfo("", why)))
+                after, poison = after_crash(Losses(lease.losses, lease.crashes))
+                lease = lease.after(after)  # what goes back has the new counts
+                endings += [lease.poisoned(why)] if poison and goes_on else []
+                ready += [lease] if goes_on and not poison else []
             case Park(reason=reason, key=key):
                 attempts.append(Attempt(lease, Cause.HANDED_BACK, ErrorInfo("", f"parked: {reason}")))
                 parked += [(lease, reason, key)] if goes_on else []

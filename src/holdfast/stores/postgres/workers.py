@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from holdfast.core.cause import Cause
 from holdfast.core.job import ErrorInfo, WorkerId
 from holdfast.core.loss import Losses, after_loss, alone, is_suspect
-from holdfast.core.state import State
 from holdfast.stores.base import Reaped
 from holdfast.stores.postgres.end import Ending, end_jobs
 from holdfast.stores.postgres.settle import Attempt, Lease, give_back, record_attempts
@@ -46,12 +45,11 @@ async def _after_loss(tx: Tx, leases: Sequence[Lease], cause: Cause, why: str) -
     innocent: list[Lease] = []
     for lease in leases:
         before = Losses(lease.losses, lease.crashes)
-        (losses, crashes), poison = after_loss(before, was_alone=alone(lease.losses))
+        after, poison = after_loss(before, was_alone=alone(lease.losses))
         if poison and lease.cancel_reason is None:
-            error = ErrorInfo("holdfast.Poison", f"its process died {crashes} times while it ran alone; last: {why}")
-            poisoned.append(lease.ending(State.DEAD, reason="poison", error=error))
+            poisoned.append(lease.after(after).poisoned(why))
         else:
-            innocent.append(lease._replace(losses=losses, crashes=crashes))
+            innocent.append(lease.after(after))
     await end_jobs(tx, poisoned)
     await give_back(tx, innocent)
     return sum(lease.cancel_reason is None for lease in innocent)

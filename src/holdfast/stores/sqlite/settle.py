@@ -8,9 +8,11 @@ from typing import Any, NamedTuple, assert_never
 
 from holdfast.core.cause import Cause
 from holdfast.core.job import ErrorInfo, JobId, WorkerId
+from holdfast.core.loss import Losses, after_crash
 from holdfast.core.settlement import (
     Bury,
     Cancel,
+    Crashed,
     HandBack,
     Park,
     Retry,
@@ -125,6 +127,9 @@ def _apply(tx: Tx, lease: Lease, settlement: Settlement) -> None:
         case HandBack(why=why, cause=cause):
             record_attempt(tx, lease, cause, ErrorInfo("", why))
             give_back(tx, lease)
+        case Crashed(why=why):
+            after, poison = after_crash(Losses(lease.losses, lease.crashes))
+            lose(tx, lease, Cause.WORKER_LOST, why, after=after, poison=poison)
         case Park(reason=reason, key=key):
             record_attempt(tx, lease, Cause.HANDED_BACK, ErrorInfo("", f"parked: {reason}"))
             _park(tx, lease, reason, key)
@@ -146,6 +151,17 @@ def give_back(tx: Tx, lease: Lease) -> None:
         return
     free_slots(tx, [lease.job_id])
     tx.enter_ready([(lease.queue, lease.priority, lease.tag, lease.seq, *_again(lease, lease.attempt - 1))])
+
+
+def lose(tx: Tx, lease: Lease, cause: Cause, why: str, *, after: Losses, poison: bool) -> bool:
+    """A job whose process died: back to its place uncharged, or dead as poison. True when it went back."""
+    record_attempt(tx, lease, cause, ErrorInfo("", why))
+    if poison and lease.cancel_reason is None:
+        error = ErrorInfo("holdfast.Poison", f"its process died {after.crashes} times while it ran alone; last: {why}")
+        end_jobs(tx, [lease.ending(State.DEAD, reason="poison", error=error)])
+        return False
+    give_back(tx, lease._replace(losses=after.losses, crashes=after.crashes))
+    return lease.cancel_reason is None
 
 
 def _schedule(tx: Tx, lease: Lease, delay_s: float, *, attempt: int) -> None:

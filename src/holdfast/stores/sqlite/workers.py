@@ -10,11 +10,9 @@ from holdfast.core.cause import Cause
 from holdfast.core.errors import LeaseLost
 from holdfast.core.job import ErrorInfo, WorkerId
 from holdfast.core.loss import Losses, after_loss, alone, is_suspect
-from holdfast.core.state import State
 from holdfast.core.worker import NewWorker
 from holdfast.stores.base import HeldJob, Reaped, Renewal
-from holdfast.stores.sqlite.end import end_jobs
-from holdfast.stores.sqlite.settle import Lease, give_back, record_attempt
+from holdfast.stores.sqlite.settle import Lease, give_back, lose, record_attempt
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 
@@ -62,15 +60,9 @@ def hand_back_worker(
 
 
 def _after_loss(tx: Tx, lease: Lease, cause: Cause, why: str) -> bool:
-    """A job whose process died: back to its place uncharged, or dead as poison. True when it went back."""
-    record_attempt(tx, lease, cause, ErrorInfo("", why))
-    (losses, crashes), poison = after_loss(Losses(lease.losses, lease.crashes), was_alone=alone(lease.losses))
-    if poison and lease.cancel_reason is None:
-        error = ErrorInfo("holdfast.Poison", f"its process died {crashes} times while it ran alone; last: {why}")
-        end_jobs(tx, [lease.ending(State.DEAD, reason="poison", error=error)])
-        return False
-    give_back(tx, lease._replace(losses=losses, crashes=crashes))
-    return lease.cancel_reason is None
+    """A job whose worker died: back to its place uncharged, or dead as poison. True when it went back."""
+    after, poison = after_loss(Losses(lease.losses, lease.crashes), was_alone=alone(lease.losses))
+    return lose(tx, lease, cause, why, after=after, poison=poison)
 
 
 def unpark_jobs(tx: Tx, *, reason: str, keys: Sequence[str]) -> int:

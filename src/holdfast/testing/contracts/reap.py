@@ -8,7 +8,7 @@ from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId
 from holdfast.core.loss import ALONE_FROM, MAX_CRASHES
 from holdfast.core.queue import QueueSettings
-from holdfast.core.settlement import HandBack, Succeed
+from holdfast.core.settlement import Crashed, HandBack, Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.stores.base import Reaped, Store
 from holdfast.testing.contracts.arrange import (
@@ -26,6 +26,7 @@ from holdfast.testing.contracts.arrange import (
     insert,
     lose,
     resume,
+    settle,
     start,
     state,
     states,
@@ -223,3 +224,68 @@ async def check_an_orderly_return_is_no_loss(store: Store) -> None:
         run = await resume(store, run.id, worker=run.worker)
     assert not run.job.alone, f"only a death of its worker marks a job: {run.job}"
     await finish(store, run)
+
+
+async def check_a_crash_returns_its_job_uncharged_and_beside_others(store: Store) -> None:
+    run = await start(store)
+    for turn in range(MAX_CRASHES - 1):
+        await apply(store, run.worker, Crashed(run.id, run.token, f"its process was killed by signal {turn}"))
+        found = await info(store, run.id)
+        assert (found.state, found.attempt) == (State.READY, 0), f"after crash {turn + 1}: {found}"
+        run = await resume(store, run.id, worker=run.worker)
+        assert not run.job.alone, f"nobody was hit beside it, so it needs no worker for itself: {run.job}"
+    await finish(store, run)
+    found = await info(store, run.id)
+    assert [run.cause for run in found.attempts] == [Cause.WORKER_LOST] * (MAX_CRASHES - 1), f"got {found.attempts}"
+
+
+async def check_a_job_that_keeps_killing_its_own_process_ends_as_poison(store: Store) -> None:
+    run = await start(store)
+    for turn in range(MAX_CRASHES):
+        if turn:
+            run = await resume(store, run.id, worker=run.worker)
+        await apply(store, run.worker, Crashed(run.id, run.token, f"exited with code {turn}"))
+    found = await info(store, run.id)
+    assert (found.state, found.reason, found.attempt) == (State.DEAD, "poison", 1), f"got {found}"
+    assert found.error is not None, f"got {found}"
+    assert found.error.message.endswith(f"last: exited with code {MAX_CRASHES - 1}"), f"got {found.error}"
+    told = [(run.cause, run.error and run.error.message) for run in found.attempts]
+    expected = [(Cause.WORKER_LOST, f"exited with code {turn}") for turn in range(MAX_CRASHES)]
+    assert told == expected, f"every cause is kept: {told}"
+    verdicts = await settle(store, run.worker, Crashed(run.id, run.token, "exited with code 2"))
+    assert verdicts == [Verdict.ALREADY], f"its repetition is told apart: {verdicts}"
+
+
+async def check_crashes_and_losses_alone_add_up(store: Store) -> None:
+    job_id = await _lonely(store)
+    for turn in range(MAX_CRASHES):
+        run = await resume(store, job_id)
+        assert run.job.alone, f"got {run.job}"
+        if turn % 2:
+            await apply(store, run.worker, Crashed(run.id, run.token, "exited with code 3"))
+        else:
+            await lose(store, run.worker)
+    assert await state(store, job_id) is State.DEAD, "three times it was the cause"
+
+
+async def check_a_crash_of_a_job_asked_to_be_cancelled_ends_it_so(store: Store) -> None:
+    run = await start(store)
+    for turn in range(MAX_CRASHES):
+        if turn:
+            run = await resume(store, run.id, worker=run.worker)
+        if turn == MAX_CRASHES - 1:
+            await store.cancel_jobs([run.id], reason="not needed")
+        await apply(store, run.worker, Crashed(run.id, run.token, "exited with code 3"))
+    found = await info(store, run.id)
+    assert (found.state, found.reason) == (State.CANCELLED, "not needed"), f"got {found}"
+
+
+async def check_a_crash_of_another_run_counts_for_nothing(store: Store) -> None:
+    run = await start(store)
+    other = await enlist(store)
+    stale = Crashed(run.id, run.token - 1, "exited with code 3")
+    verdicts = await settle(store, run.worker, stale) + await settle(
+        store, other, Crashed(run.id, run.token, "exited with code 3")
+    )
+    assert verdicts == [Verdict.LOST] * 2, f"it is fenced as every write of a run: {verdicts}"
+    assert await state(store, run.id) is State.RUNNING, "nothing has happened to it"

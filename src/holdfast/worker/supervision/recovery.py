@@ -19,8 +19,9 @@ from holdfast.runtime.backoff import Backoff, retry_transient
 from holdfast.runtime.clock import SystemClock
 from holdfast.stores.base import Store
 from holdfast.stores.health import StoreHealth
-from holdfast.telemetry.events import ProcessHandedBack, ServiceCrashed
+from holdfast.telemetry.events import ServiceCrashed
 from holdfast.telemetry.hub import Telemetry
+from holdfast.telemetry.process_events import ProcessHandedBack
 from holdfast.worker.supervision.board import RunSeen
 
 

@@ -23,10 +23,10 @@ from typing import Any, Final
 from holdfast.config import Config
 from holdfast.core.cause import Cause
 from holdfast.runtime.backoff import Backoff
-from holdfast.runtime.processes import exit_words
+from holdfast.runtime.processes import told_end
 from holdfast.runtime.signals import StopSignals
-from holdfast.telemetry.events import ProcessDied, ProcessFailed, ProcessKilled, ProcessReady, ProcessReplaced
 from holdfast.telemetry.hub import Telemetry
+from holdfast.telemetry.process_events import ProcessDied, ProcessFailed, ProcessKilled, ProcessReady, ProcessReplaced
 from holdfast.worker.supervision.child import Child, Role
 from holdfast.worker.supervision.line import Order, Word
 from holdfast.worker.supervision.recovery import Recovery
@@ -227,14 +227,14 @@ class Supervisor:
         if not child.is_ready and child.leaving is None:
             self._on_stillborn(child, code)
         elif not orderly:
-            self._telemetry.emit(ProcessDied(child.pid, exit_words(code), len(runs)))
+            self._telemetry.emit(ProcessDied(child.pid, told_end(code), len(runs)))
             self._count_short_lives(child)
         if seen.worker is not None and not orderly:
             drained = self._stopping and child.killed is not None
             self._recovery.hand_back(
                 seen.worker,
                 pid=child.pid,
-                why=f"its process {child.pid} {exit_words(code)}" + (f": {child.killed}" if child.killed else ""),
+                why=f"its process {child.pid} {told_end(code)}" + (f": {child.killed}" if child.killed else ""),
                 cause=Cause.HANDED_BACK if drained else Cause.WORKER_LOST,
                 # Where the culprit is known, its neighbours are not suspected.
                 suspects=[] if child.culprits else runs,
@@ -245,7 +245,7 @@ class Supervisor:
         if code in self._hopeless and not self._last_ready_s:
             self._code = code  # wrong from the start: another try would end the same way
         else:
-            self._fail(f"process {child.pid} {exit_words(code)} before it was ready")
+            self._fail(f"process {child.pid} {told_end(code)} before it was ready")
 
     def _count_short_lives(self, child: Child) -> None:
         lived_s = time.monotonic() - child.working_since_s

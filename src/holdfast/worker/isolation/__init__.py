@@ -1,0 +1,1 @@
+"""Tasks in processes of their own (`isolate=True`), which can be killed without hurting others."""
