@@ -36,8 +36,7 @@ from holdfast.stores.base import Store
 from holdfast.telemetry.events import JobErrorIgnored
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.context import CurrentJob, enter_job
-from holdfast.worker.finishing import Finishing
-from holdfast.worker.hard_limit import HardLimit
+from holdfast.worker.hard_limit import HardLimits
 from holdfast.worker.middleware import Middleware, surrounded
 from holdfast.worker.providers import Providers
 from holdfast.worker.run import Interruption, Run
@@ -54,6 +53,7 @@ class Plan(NamedTuple):
 
     task: TaskDefinition
     signature: Signature
+    encode_result: Callable[[Any], bytes]
     policy: RetryPolicy
     soft_s: float | None
     hard_s: float | None
@@ -83,6 +83,7 @@ class Executor:
         self._middleware = tuple(middleware)
         self._rng = rng
         self._plans: dict[str, Plan] = {}
+        self._limits = HardLimits(telemetry)
 
     async def execute(self, run: Run) -> Settlement | None:
         """One run, from claim to what is to be written; None when it is written already, or may not be."""
@@ -108,11 +109,13 @@ class Executor:
             self._telemetry.emit(JobErrorIgnored(job.id, job.task or "", f"{raised.type}: {raised.message}"))
         if run.finished or run.interruption is Interruption.LEASE_LOST:
             return None
-        settle = partial(decide, job_id=job.id, token=job.token, attempt=job.attempt, policy=policy, rng=self._rng)
         try:
-            return settle(outcome)
+            return self._decide(job, policy, outcome)
         except Exception as error:  # an exception of the user's that is not what its class promises
-            return settle(Failed(error))
+            return self._decide(job, policy, Failed(error))
+
+    def _decide(self, job: ClaimedJob, policy: RetryPolicy, outcome: Outcome) -> Settlement:
+        return decide(outcome, job_id=job.id, token=job.token, attempt=job.attempt, policy=policy, rng=self._rng)
 
     def _plan(self, job: ClaimedJob) -> Plan | None:
         """The task and the options that hold for this job; None for an unknown task."""
@@ -122,7 +125,9 @@ class Executor:
             if task is None:
                 return None
             options = task.options
-            plan = Plan(task, Signature(task), options.retry, options.soft_timeout_s, options.timeout_s)
+            signature = Signature(task)
+            encode_result = partial(signature.encode_result, limit=self._config.result_limit)
+            plan = Plan(task, signature, encode_result, options.retry, options.soft_timeout_s, options.timeout_s)
             self._plans[task.name] = plan
         if job.options is not None:
             plan = _overridden(plan, job.options)
@@ -132,53 +137,49 @@ class Executor:
 
     async def _call(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         """Call the task under its limits and classify what came of it."""
-        loop = asyncio.get_running_loop()
-        encode = partial(plan.signature.encode_result, limit=self._config.result_limit)
-        current = CurrentJob(run, self._store, loop, finishing=Finishing(run, self._store, encode))
+        task = plan.task
+        current = CurrentJob(run, self._store, asyncio.get_running_loop(), encode_result=plan.encode_result)
         enter_job(current)
         if run.interruption is not None:
             return self._interrupted(run, plan, None)
-        limit = HardLimit(run, plan.hard_s, loop, self._telemetry)
         run.user_code = run.task
         try:
-            if plan.task.is_async:
-                limit.start()
+            if task.is_async:
+                self._limits.start(run, plan.hard_s)
             if self._middleware:
-                innermost = partial(self._call_provided, run, plan, args, kwargs, limit)
+                innermost = partial(self._call_provided, run, plan, args, kwargs)
                 value = await surrounded(self._middleware, current, innermost)
-            elif plan.task.provided:
-                value = await self._call_provided(run, plan, args, kwargs, limit)
+            elif task.provided:
+                value = await self._call_provided(run, plan, args, kwargs)
+            elif task.is_async and plan.soft_s is None:  # the ordinary task, without a coroutine of ours around it
+                value = await task.function(*args, **kwargs)
             else:
-                value = await self._call_function(run, plan, args, kwargs, limit)
+                value = await self._call_function(run, plan, args, kwargs)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError | GeneratorExit) and _is_torn_down(run):
                 raise
             return self._interrupted(run, plan, error)
         finally:
             run.user_code = None
-            limit.cancel()
+            self._limits.end(run)
         # Whoever returns a value has done the work, also when it was asked to stop meanwhile.
         try:
-            return Succeeded(plan.signature.encode_result(value, limit=self._config.result_limit))
+            return Succeeded(plan.encode_result(value))
         except Exception as error:  # a serialiser is the user's code, and may raise anything
             return Rejected("bad_result", error)
 
-    async def _call_provided(
-        self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], limit: HardLimit
-    ) -> Any:
+    async def _call_provided(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make what the task is provided with, call it, and close what was made for this run alone."""
         if not plan.task.provided:
-            return await self._call_function(run, plan, args, kwargs, limit)
+            return await self._call_function(run, plan, args, kwargs)
         async with self._providers.for_run(run) as scope:
             made = {name: await scope.get(need) for name, need in plan.task.provided.items()}
-            return await self._call_function(run, plan, args, {**kwargs, **made}, limit)
+            return await self._call_function(run, plan, args, {**kwargs, **made})
 
-    async def _call_function(
-        self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], limit: HardLimit
-    ) -> Any:
+    async def _call_function(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The task's own code; the soft limit is for this alone."""
         if not plan.task.is_async:
-            return await self._call_in_thread(run, plan, args, kwargs, limit.start_from_thread)
+            return await self._call_in_thread(run, plan, args, kwargs)
         coroutine = plan.task.function(*args, **kwargs)
         if plan.soft_s is None or run.task is None:
             return await coroutine
@@ -189,18 +190,19 @@ class Executor:
         finally:
             timer.cancel()
 
-    async def _call_in_thread(
-        self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], begun: Callable[[], None]
-    ) -> Any:
+    async def _call_in_thread(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        loop = asyncio.get_running_loop()
+
         def call() -> Any:
             run.in_thread = True
             if run.interruption is not None:
                 raise _NotStarted
-            begun()  # the limit counts from here: waiting for a thread is not the task's doing
+            # The limit counts from here: waiting for a thread is not the task's doing.
+            if plan.hard_s is not None:
+                loop.call_soon_threadsafe(self._limits.start, run, plan.hard_s)
             return plan.task.function(*args, **kwargs)
 
         # All threads may hang. Then what waits for one is given back, so that another worker can have it.
-        loop = asyncio.get_running_loop()
         waiting = plan.hard_s and loop.call_later(plan.hard_s, _give_up_waiting, run)
         try:
             return await self._threads.run(call)
