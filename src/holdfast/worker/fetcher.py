@@ -129,6 +129,7 @@ class Fetcher(Service):
             return False
         got = await self._claim(plan)
         if spare := self._quotas.leftover(plan, got):
+            await asyncio.sleep(0)  # what was claimed begins before more is asked for
             for lane, count in (await self._claim(spare)).items():
                 got[lane] = got.get(lane, 0) + count
         self._idle = sum(got.values()) < sum(plan.values())
