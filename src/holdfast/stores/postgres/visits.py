@@ -83,7 +83,7 @@ class GuestVisit:
                 f"database of it; it needs to be that of {self._engine.place}"
             )
         if not self._shut and insert.are_ordinary(jobs):
-            # By the statement that cannot fail for an id that is there: an error would end the user's transaction.
+            # By the statement that does not fail for an id that is there: no error of ours in a user's transaction.
             await guest.fetch(sql["insert_jobs.ordinary"], *insert.ordinary_columns(jobs))
             return [Inserted(job.id, State.READY) for job in jobs], Hint.READY
         tx = Tx(guest, sql, _EPOCH + timedelta(microseconds=int(now_us)))

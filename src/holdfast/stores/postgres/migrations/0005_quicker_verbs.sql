@@ -1,3 +1,4 @@
+-- oldest: 4
 -- insert_new_jobs: ordinary jobs, ready at once. An id that is there already is an error (unique_violation), and then
 -- nothing is inserted: whoever repeats an insert goes on with `insert_jobs`, which leaves such ids alone. Not having to
 -- look for them first saves a third of the time and a record in the log for every job.
