@@ -11,7 +11,16 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeAlias
 
-from bench import baseline, peer, pgqueuer_peer, postgres_library, postgres_loop, postgres_server, scenarios
+from bench import (
+    baseline,
+    peer,
+    pgqueuer_peer,
+    postgres_claims,
+    postgres_library,
+    postgres_loop,
+    postgres_server,
+    scenarios,
+)
 from bench.race import Cost, Figures
 from holdfast.local import LocalPostgres
 
@@ -73,6 +82,10 @@ def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> 
         "postgres: drain, one worker": (_COSTS, lambda: library("drain")),
         "postgres: drain, two workers": (_COSTS, lambda: library("drain", 2)),
         "postgres: pickup, p50 p99": ("ms", lambda: postgres_library.pickup(fresh(), 300)),
+        "postgres: claim of 50, 1,000 and 1,000,000 waiting": (
+            "µs of server CPU, times",
+            lambda: postgres_claims.compare(fresh(), fresh()),
+        ),
         "postgres baseline: insert in bulk": (
             _COSTS,
             lambda: postgres_loop.insert_in_bulk(fresh(), jobs, cost=cost),

@@ -26,6 +26,14 @@ ON_POSTGRES = (
     ),
     Ablation(
         "P2",
+        "PostgreSQL: an insert that finds its ids goes on by the way that leaves them alone",
+        POSTGRES + "insert.py",
+        "if not isinstance(error.__cause__, asyncpg.UniqueViolationError):",
+        "if error:",
+        _contract("insert"),
+    ),
+    Ablation(
+        "P2",
         "PostgreSQL: an insert without an answer is unknown, not failed",
         POSTGRES + "errors.py",
         """_PERHAPS_COMMITTED = ("08", "57P", "XX")""",

@@ -23,6 +23,18 @@ def test_the_version_of_now_is_kept_as_well() -> None:
     assert VERSIONS[-1] == migrations(DEFAULT_SCHEMA)[-1][0], "`python -m tests.compat.frozen`, when it is released"
 
 
+def test_programs_of_the_version_before_are_let_in(postgres_tables: PostgresSchema) -> None:
+    async def ask() -> int:
+        connection = await asyncpg.connect(postgres_tables.url)
+        try:
+            newest = f"SELECT oldest FROM {postgres_tables.schema}.migration ORDER BY version DESC LIMIT 1"
+            return int(await connection.fetchval(newest))
+        finally:
+            await connection.close()
+
+    assert asyncio.run(ask()) <= VERSIONS[0], "a migration says so in a line `-- oldest: N`"
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_statement_of_an_earlier_version_is_still_understood(
     version: int, postgres_tables: PostgresSchema

@@ -18,7 +18,7 @@ from pydantic.errors import PydanticUserError
 from pydantic_core import ArgsKwargs, PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from holdfast.core.errors import InvalidArguments, InvalidOptions
-from holdfast.core.json_text import check_json
+from holdfast.core.json_text import check_json, is_ordinary_json
 from holdfast.core.task import TaskDefinition
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -196,7 +196,8 @@ def _written(task: str, args: Sequence[Any], kwargs: Mapping[str, Any], limit: i
     except (PydanticSerializationError, ValueError, RecursionError):
         _name_the_culprit(task, args, kwargs, limit)
         raise
-    check_json(payload, limit=limit, what=f"the arguments of {task}")
+    if len(payload) > limit or not is_ordinary_json(payload):  # asked here: most calls need no more, and no words
+        check_json(payload, limit=limit, what=f"the arguments of {task}")
     return payload
 
 
@@ -227,14 +228,12 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 def _look_over(task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Refuse what would be stored as something else, without an error; True when all of it is plain."""
-    is_plain = True
+    if _SCALARS.issuperset(map(type, args)) and _SCALARS.issuperset(map(type, kwargs.values())):
+        return True
     for name, value in (*enumerate(args, 1), *kwargs.items()):
-        if type(value) in _SCALARS:
-            continue
-        is_plain = False
         if trouble := _trouble(value):
             raise InvalidArguments(f"{task}: argument {name!r} {trouble}")
-    return is_plain
+    return False
 
 
 def _trouble(value: Any) -> str | None:

@@ -19,7 +19,7 @@ from holdfast.config import Config
 from holdfast.core.errors import InvalidArguments, InvalidOptions
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.task import Registry
-from holdfast.core.unset import given
+from holdfast.core.unset import Unset, given
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import Store
 from holdfast.telemetry.hub import Telemetry
@@ -68,7 +68,7 @@ class Client:
             [handle] = await self._enlist(self.enlist_one(request, blocking=False), [request])
             return handle
         job = build_job(request, self._config)
-        job_id = await self._enqueuer.enqueue(job, wait_s=self._wait_s(request))
+        job_id = await self._enqueuer.enqueue(job, wait_s=self._wait_s(request.options.wait_s))
         if self._on_enqueued is not None and job_id == job.id:
             await self._on_enqueued([job])
         return self._handle(job_id, request)
@@ -78,7 +78,8 @@ class Client:
         if connection is not None:
             return await self._enlist(self.enlist_many(requests, connection, blocking=False), requests)
         jobs = self._build(requests, None)
-        ids = await self._enqueuer.enqueue_many(jobs, wait_s=min(map(self._wait_s, requests), default=0.0))
+        wait_s = min(map(self._wait_s, {request.options.wait_s for request in requests}), default=0.0)
+        ids = await self._enqueuer.enqueue_many(jobs, wait_s=wait_s)
         if self._on_enqueued is not None:
             await self._on_enqueued([job for job, job_id in zip(jobs, ids, strict=True) if job.id == job_id])
         return self.handles(ids, requests)
@@ -100,7 +101,7 @@ class Client:
         return self.handles(ids, requests, enlisted=True)
 
     def _build(self, requests: Sequence[Request], connection: object) -> list[NewJob]:
-        if not isinstance(requests, Sequence):
+        if not isinstance(requests, Sequence) or isinstance(requests, Request):
             raise InvalidArguments(f"enqueue_many needs a list of requests, not {type(requests).__name__}")
         if len(requests) > MOST_AT_ONCE:
             raise InvalidArguments(
@@ -124,8 +125,8 @@ class Client:
                 raise type(error)(f"item {index}: {error}") from error
         return jobs
 
-    def _wait_s(self, request: Request) -> float:
-        return 0.0 if self._on_enqueued is not None else given(request.options.wait_s, self._config.wait_s)
+    def _wait_s(self, wait_s: float | Unset) -> float:
+        return 0.0 if self._on_enqueued is not None else given(wait_s, self._config.wait_s)
 
     def handles(
         self, ids: Sequence[JobId], requests: Sequence[Request], *, enlisted: bool = False

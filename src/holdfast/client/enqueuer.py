@@ -89,14 +89,14 @@ class Enqueuer:
         if not jobs:
             return []
         answers = await self._insert(jobs, whole=True)
-        if full := next((answer for answer in answers if isinstance(answer, Full)), None):
+        if full := next((answer for answer in answers if type(answer) is Full), None):
             answers = await self._wait_for_room(full, lambda: self._insert(jobs, whole=True), wait_s)
         ids: list[JobId] = []
-        for index, (job, answer) in enumerate(zip(jobs, answers, strict=True)):
-            if isinstance(answer, Inserted | Existing):
+        for index, answer in enumerate(answers):
+            if isinstance(answer, (Inserted, Existing)):  # quicker than a union, and passed by every job
                 ids.append(answer.job_id)
             elif not isinstance(answer, Withheld):
-                refuse(job, answer, index=index)
+                refuse(jobs[index], answer, index=index)
         if self._telemetry.wants(JobEnqueued):
             for job, answer in zip(jobs, answers, strict=True):
                 if isinstance(answer, Inserted) and answer.state:

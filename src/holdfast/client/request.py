@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
@@ -20,13 +18,12 @@ from holdfast.core.unset import UNSET, given
 _METADATA_LIMIT = 16_384
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A call that has not been enqueued; made by `task.request(…)`, taken by `hf.enqueue_many`."""
 
     task: str
     args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
+    kwargs: dict[str, Any]
     options: CallOptions = NO_OPTIONS
     signature: Signature | None = None
     """None: known by name only, so its arguments are not checked here."""
@@ -34,24 +31,20 @@ class Request:
 
 def build_job(request: Request, config: Config) -> NewJob:
     """Check and encode; nothing has been stored when this raises."""
-    options = request.options
-    defaults = _UNKNOWN_TASK if request.signature is None else request.signature.task.options
-    if request.signature is not None:
-        payload = request.signature.encode(request.args, request.kwargs, limit=config.payload_limit)
+    task, args, kwargs, options, signature = request
+    if signature is not None:
+        defaults = signature.task.options
+        payload = signature.encode(args, kwargs, limit=config.payload_limit)
     else:
-        payload = encode_call(request.task, request.args, request.kwargs, limit=config.payload_limit)
+        defaults = _UNKNOWN_TASK
+        payload = encode_call(task, args, kwargs, limit=config.payload_limit)
     if options is NO_OPTIONS:  # the ordinary call
-        return NewJob(
-            new_job_id(),
-            request.task,
-            defaults.queue,
-            defaults.priority,
-            payload,
-            max_attempts=_max_attempts(request, defaults),
-        )
+        max_attempts = None if signature is None else defaults.retry.max_attempts
+        # By place, as everybody passes here: by name it takes twice as long.
+        return NewJob(new_job_id(), task, defaults.queue, defaults.priority, payload, "", None, max_attempts)
     return NewJob(
         new_job_id(),
-        request.task,
+        task,
         given(options.queue, defaults.queue),
         given(options.priority, defaults.priority),
         payload,

@@ -29,7 +29,8 @@ _VERSION_AND_VARIANT = (7 << 76) | (2 << 62)
 _UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-?)[0-9a-fA-F]{4}\1[0-9a-fA-F]{4}\1[0-9a-fA-F]{4}\1[0-9a-fA-F]{12}")
 
 _new_uuid = UUID.__new__
-_set = object.__setattr__
+_set_int = UUID.__dict__["int"].__set__
+_set_is_safe = UUID.__dict__["is_safe"].__set__
 _UNKNOWN = SafeUUID.unknown
 
 
@@ -37,7 +38,7 @@ class IdFactory:
     """Makes ids; safe to share between threads, and across a fork.
 
     Time and random bits are handled as one number that only grows: a new millisecond starts at a fresh random
-    point in the lower half of its range; when the clock stands still or goes back, the next id is a random
+    point in the lower half of its range; within it, and when the clock goes back, the next id is a random
     step above the last one, and overflow carries into the milliseconds.
     """
 
@@ -47,27 +48,27 @@ class IdFactory:
         self._random = random.Random()
         self._randbits = randbits or self._random.getrandbits
         self._lock = threading.Lock()
-        self._last = 0
+        self._last = -1
         _factories.add(self)
 
     def __call__(self) -> UUID:
         with self._lock:
-            randbits = self._randbits
-            number = self._now_ms() << _RANDOM_BITS | randbits(_RANDOM_BITS - 1)
-            if number <= self._last:
-                number = self._last + 1 + randbits(32)
+            number = self._now_ms() << _RANDOM_BITS
+            if number > self._last:
+                number |= self._randbits(_RANDOM_BITS - 1)
+            else:
+                number = self._last + 1 + self._randbits(32)
             self._last = number
         # UUID's constructor checks and converts for a microsecond; these bits are right by construction.
         made = _new_uuid(UUID)
-        _set(
+        _set_int(
             made,
-            "int",
             number >> _RANDOM_BITS << 80
             | (number >> _LOW_BITS & _MIDDLE_MASK) << 64
             | number & _LOW_MASK
             | _VERSION_AND_VARIANT,
         )
-        _set(made, "is_safe", _UNKNOWN)
+        _set_is_safe(made, _UNKNOWN)
         return made
 
     def _after_fork_in_child(self) -> None:

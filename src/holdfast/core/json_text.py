@@ -25,6 +25,11 @@ _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+def is_ordinary_json(text: bytes) -> bool:
+    """Short, plain, and without a character that anything forbidden would need; from a JSON encoder."""
+    return len(text) <= 2 * MAX_DEPTH and text.isascii() and _UNUSUAL.search(text) is None
+
+
 def check_json(text: bytes, *, limit: int, what: str, max_depth: int = MAX_DEPTH, strict: bool = False) -> None:
     """Raise `InvalidArguments` when the text may not be stored.
 
@@ -35,8 +40,7 @@ def check_json(text: bytes, *, limit: int, what: str, max_depth: int = MAX_DEPTH
             f"{what}: takes {len(text):,} bytes as JSON, the limit is {limit:,}; "
             "keep large data elsewhere and pass a reference to it"
         )
-    # The ordinary text: short, plain, and without a character that anything forbidden would need.
-    if not strict and len(text) <= 2 * max_depth and text.isascii() and not _UNUSUAL.search(text):
+    if not strict and max_depth == MAX_DEPTH and is_ordinary_json(text):
         return
     if not text.isascii():
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -16,13 +17,24 @@ with contextlib.suppress(ImportError):
 
 T = TypeVar("T")
 
+#: Objects that may come to be, net, before the garbage collector looks at them. The default is less than a worker has
+#: in hand at once, so that every look would come too early and find all of them alive.
+_LOOK_AFTER = 5_000
+
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
     """Run a program to its end, as `asyncio.run` does, but for one thing: another task's `sys.exit` does not end it.
 
     asyncio lets SystemExit and KeyboardInterrupt out of the whole loop, whichever task they were raised in. Users' code
     may have started that task, and other jobs run beside it.
+
+    What was imported before stays for good, and is kept out of the garbage collector's way.
     """
+    gc.collect()
+    gc.freeze()
+    often, *seldom = gc.get_threshold()
+    if 0 < often < _LOOK_AFTER:  # 0: switched off by the program itself
+        gc.set_threshold(_LOOK_AFTER, *seldom)
     with asyncio.Runner(loop_factory=new_loop) as runner:
         loop = runner.get_loop()
         asyncio.set_event_loop(loop)  # as `Runner.run` does, for code that asks for it outside of a coroutine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from holdfast.core.errors import HoldfastError, InvalidOptions, LeaseLost
 from holdfast.core.job import JobId
 from holdfast.core.outcome import storable
-from holdfast.stores.base import LeaseStore
+from holdfast.stores.base import Store
 from holdfast.worker.finishing import Finishing
 from holdfast.worker.run import Interruption, Run
 
@@ -21,13 +22,21 @@ _STAGE_LIMIT = 200
 class CurrentJob:
     """The run that is going on; valid until the task returns."""
 
-    __slots__ = ("_finishing", "_loop", "_run", "_store")
+    __slots__ = ("_encode_result", "_finishing", "_loop", "_run", "_store")
 
-    def __init__(self, run: Run, store: LeaseStore, loop: asyncio.AbstractEventLoop, *, finishing: Finishing) -> None:
+    def __init__(
+        self,
+        run: Run,
+        store: Store,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        encode_result: Callable[[Any], bytes],
+    ) -> None:
         self._run = run
         self._store = store
         self._loop = loop
-        self._finishing = finishing
+        self._encode_result = encode_result
+        self._finishing: Finishing | None = None  # made when it is asked for, which few runs do
 
     @property
     def id(self) -> JobId:
@@ -122,11 +131,16 @@ class CurrentJob:
                 "current_job().transaction() needs an `async def` task: it was called in a thread, where there is no "
                 "event loop for its connection"
             )
-        return self._finishing.transaction()
+        return self._finish().transaction()
 
     def finish(self, value: Any = None) -> None:
         """Inside `transaction()`: the job succeeds with this result when the block has committed."""
-        self._finishing.finish(value)
+        self._finish().finish(value)
+
+    def _finish(self) -> Finishing:
+        if self._finishing is None:
+            self._finishing = Finishing(self._run, self._store, self._encode_result)
+        return self._finishing
 
 
 _current: ContextVar[CurrentJob | None] = ContextVar("holdfast_current_job", default=None)

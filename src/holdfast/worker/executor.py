@@ -39,8 +39,7 @@ from holdfast.stores.base import Store
 from holdfast.telemetry.events import JobErrorIgnored
 from holdfast.telemetry.hub import Telemetry
 from holdfast.worker.context import CurrentJob, enter_job
-from holdfast.worker.finishing import Finishing
-from holdfast.worker.hard_limit import HardLimit
+from holdfast.worker.hard_limit import HardLimits
 from holdfast.worker.isolation.running import IsolatedRuns
 from holdfast.worker.middleware import Middleware, surrounded
 from holdfast.worker.providers import Providers
@@ -61,6 +60,7 @@ class Plan(NamedTuple):
 
     task: TaskDefinition
     signature: Signature
+    encode_result: Callable[[Any], bytes]
     policy: RetryPolicy
     verdicts: Verdicts
     soft_s: float | None
@@ -99,6 +99,7 @@ class Executor:
         self._isolated = isolated
         self._rng = rng
         self._plans: dict[str, Plan] = {}
+        self._limits = HardLimits(telemetry)
 
     async def execute(self, run: Run) -> Settlement | None:
         """One run, from claim to what is to be written; None when it is written already, or may not be."""
@@ -132,11 +133,13 @@ class Executor:
             self._telemetry.emit(JobErrorIgnored(job.id, job.task or "", f"{raised.type}: {raised.message}"))
         if run.finished or run.interruption is Interruption.LEASE_LOST:
             return None
-        settle = partial(decide, job_id=job.id, token=job.token, attempt=job.attempt, policy=policy, rng=self._rng)
         try:
-            return settle(outcome)
+            return self._decide(job, policy, outcome)
         except Exception as error:  # an exception of the user's that is not what its class promises
-            return settle(Failed(error))
+            return self._decide(job, policy, Failed(error))
+
+    def _decide(self, job: ClaimedJob, policy: RetryPolicy, outcome: Outcome) -> Settlement:
+        return decide(outcome, job_id=job.id, token=job.token, attempt=job.attempt, policy=policy, rng=self._rng)
 
     def _plan(self, job: ClaimedJob) -> Plan | None:
         """The task and the options that hold for this job; None for an unknown task."""
@@ -146,8 +149,10 @@ class Executor:
             if task is None:
                 return None
             options = task.options
+            signature = Signature(task)
+            encode_result = partial(signature.encode_result, limit=self._config.result_limit)
             limits = (options.soft_timeout_s, options.timeout_s)
-            plan = Plan(task, Signature(task), options.retry, Verdicts(options.retry), *limits)
+            plan = Plan(task, signature, encode_result, options.retry, Verdicts(options.retry), *limits)
             self._plans[task.name] = plan
         if job.options is not None:
             plan = _overridden(plan, job.options)
@@ -157,56 +162,53 @@ class Executor:
 
     async def _call(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         """Call the task under its limits and classify what came of it."""
-        loop = asyncio.get_running_loop()
-        encode = partial(plan.signature.encode_result, limit=self._config.result_limit)
-        current = CurrentJob(run, self._store, loop, finishing=Finishing(run, self._store, encode))
+        task = plan.task
+        current = CurrentJob(run, self._store, asyncio.get_running_loop(), encode_result=plan.encode_result)
         enter_job(current)
         if run.interruption is not None:
             return self._interrupted(run, plan, None)
-        watched = None if self._board is None else Watched(self._board, run.job, plan.verdicts)
-        limit = HardLimit(run, plan.hard_s, loop, self._telemetry, watched)
+        if self._board is not None:
+            run.watched = Watched(self._board, run.job, plan.verdicts, plan.hard_s if task.is_async else None)
         run.user_code = run.task
         try:
-            if plan.task.is_async:
-                limit.start()
+            if task.is_async:
+                self._limits.start(run, plan.hard_s)
             if self._middleware:
-                innermost = partial(self._call_provided, run, plan, args, kwargs, limit)
+                innermost = partial(self._call_provided, run, plan, args, kwargs)
                 value = await surrounded(self._middleware, current, innermost)
-            elif plan.task.provided:
-                value = await self._call_provided(run, plan, args, kwargs, limit)
+            elif task.provided:
+                value = await self._call_provided(run, plan, args, kwargs)
+            elif task.is_async and plan.soft_s is None:  # the ordinary task, without a coroutine of ours around it
+                value = await task.function(*args, **kwargs)
             else:
-                value = await self._call_function(run, plan, args, kwargs, limit)
+                value = await self._call_function(run, plan, args, kwargs)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError | GeneratorExit) and _is_torn_down(run):
                 raise
             return self._interrupted(run, plan, error)
         finally:
             run.user_code = None
-            limit.cancel()
-            if watched is not None:
-                watched.end()
+            self._limits.end(run)
+            if run.watched is not None:
+                run.watched.end()
         # Whoever returns a value has done the work, also when it was asked to stop meanwhile.
         try:
-            return Succeeded(plan.signature.encode_result(value, limit=self._config.result_limit))
+            return Succeeded(plan.encode_result(value))
         except Exception as error:  # a serialiser is the user's code, and may raise anything
             return Rejected("bad_result", error)
 
-    async def _call_provided(
-        self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], limit: HardLimit
-    ) -> Any:
+    async def _call_provided(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make what the task is provided with, call it, and close what was made for this run alone."""
         if not plan.task.provided:
-            return await self._call_function(run, plan, args, kwargs, limit)
+            return await self._call_function(run, plan, args, kwargs)
         async with self._providers.for_run(run) as scope:
             made = {name: await scope.get(need) for name, need in plan.task.provided.items()}
-            return await self._call_function(run, plan, args, {**kwargs, **made}, limit)
+            return await self._call_function(run, plan, args, {**kwargs, **made})
 
-    async def _call_function(
-        self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], limit: HardLimit
-    ) -> Any:
+    async def _call_function(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The task's own code; the soft limit is for this alone."""
         if not plan.task.is_async:
-            return await self._call_in_thread(run, plan, args, kwargs, limit.start_from_thread)
+            return await self._call_in_thread(run, plan, args, kwargs)
         coroutine = plan.task.function(*args, **kwargs)
         if plan.soft_s is None or run.task is None:
             return await coroutine
@@ -217,14 +219,16 @@ class Executor:
         finally:
             timer.cancel()
 
-    async def _call_in_thread(
-        self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], begun: Callable[[], None]
-    ) -> Any:
+    async def _call_in_thread(self, run: Run, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         def begin() -> None:
             run.thread, run.in_thread = threading.get_ident(), True
             if run.interruption is not None:
                 raise _NotStarted
-            begun()  # the limits count from here: waiting for a thread is not the task's doing
+            # The limits count from here: waiting for a thread is not the task's doing.
+            if plan.hard_s is not None:
+                if run.watched is not None:  # from this thread: the loop may be blocked for as long as the limit lasts
+                    run.watched.limit(plan.hard_s)
+                loop.call_soon_threadsafe(self._limits.start, run, plan.hard_s)
             strikes.start_from_thread(plan.soft_s)
 
         loop = asyncio.get_running_loop()

@@ -14,6 +14,7 @@ Duties:
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 
@@ -149,6 +150,7 @@ class Fetcher(Service):
             return False
         got = await self._claim(plan)
         if spare := self._quotas.leftover(plan, got):
+            await asyncio.sleep(0)  # what was claimed begins before more is asked for
             for lane, count in (await self._claim(spare)).items():
                 got[lane] = got.get(lane, 0) + count
         self._idle = sum(got.values()) < sum(plan.values())
@@ -205,14 +207,11 @@ class Fetcher(Service):
         self._alone_again_s = now_s + (now_s - began_s)  # ordinary work gets as much time as this took
 
     def _record(self, plan: Mapping[Lane, int], claim: Claim) -> None:
-        runnable: dict[Lane, int] = {}
-        for job in claim.jobs:
-            lane = Lane(job.queue, job.priority)
-            runnable[lane] = runnable.get(lane, 0) + 1
+        runnable = Counter((job.queue, job.priority) for job in claim.jobs)
         for lane, asked in plan.items():
             got = claim.scanned.get(lane, 0)
             # Limited or expired jobs took no slot, so they are not charged.
-            self._quotas.record(lane, asked=asked, got=got, charged=runnable.get(lane, 0))
+            self._quotas.record(lane, asked=asked, got=got, charged=runnable[lane])
 
     async def _follow_settings(self, now_s: float) -> None:
         if now_s - self._settings_at_s < _SETTINGS_EVERY_S:

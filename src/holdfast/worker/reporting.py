@@ -31,6 +31,8 @@ def report_settled(telemetry: Telemetry, run: Run, settlement: Settlement, *, to
     job, emit, wants = run.job, telemetry.emit, telemetry.wants
     task = job.task or ""
     match settlement:
+        case Succeed():
+            pass
         case Retry(delay_s=delay_s, error=error) if wants(JobRetried):
             emit(JobRetried(job.id, task, job.attempt, delay_s, f"{error.type}: {error.message}"))
         case Bury(reason=reason, error=error) if wants(JobBuried):

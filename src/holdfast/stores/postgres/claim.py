@@ -72,25 +72,27 @@ def take_apart(
 
     `seen`: attached jobs that the first look has passed over; a second one comes by them again.
     """
-    found = sorted((row for row in rows if row[_KIND] in ("job", "attached")), key=_place_in_lane)
+    found = [row for row in rows if row[_SEQ] is not None]  # the others are news of the lanes
     if seen:
         found = [row for row in found if row[0] not in seen]
+    found.sort(key=_place_in_lane)
     jobs = [ClaimedJob._make(row[:_KIND]) for row in found if row[_KIND] == "job"]
     headless = [job for job in jobs if job.task is None]
     scanned = {lane: 0 for lane, quota in lanes.items() if quota > 0}
     scanned.update(Counter(map(_lane, found)))  # a lane equals the pair that it is
-    last = dict(zip(map(_lane, found), map(_place_in_lane, found), strict=True))
+    last = dict(zip(map(_lane, found), found, strict=True))
     for lane, quota in lanes.items():
         if quota > 0 and scanned[lane] >= quota:
-            tag, seq = last[lane]
+            tag, seq = _place_in_lane(last[lane])
             floors.raise_to(lane, tag, seq + 1)
+    news = [row for row in rows if row[_SEQ] is None]
     return Taken(
         jobs=[job for job in jobs if job.task is not None] if headless else jobs,
         headless=headless,
-        attached=[row[0] for row in found if row[_KIND] == "attached"],
+        attached=[row[0] for row in found if row[_KIND] != "job"] if len(jobs) < len(found) else [],
         scanned=scanned,
-        lonely=any(row[_KIND] == "lonely" for row in rows),
-        closed=[row["queue"] for row in rows if row[_KIND] == "closed"],
+        lonely=any(row[_KIND] == "lonely" for row in news),
+        closed=[row["queue"] for row in news if row[_KIND] == "closed"],
         order=[row[0] for row in found],
     )
 
@@ -98,7 +100,8 @@ def take_apart(
 # The answer of the function begins with the fields of a ClaimedJob.
 _KIND = len(ClaimedJob._fields)
 _lane = itemgetter(ClaimedJob._fields.index("queue"), ClaimedJob._fields.index("priority"))
-_place_in_lane = itemgetter(_KIND + 1, _KIND + 2)
+_SEQ = _KIND + 2
+_place_in_lane = itemgetter(_KIND + 1, _SEQ)
 
 
 # ---------------------------------------------------------------- one by one

@@ -55,7 +55,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     "operator": _DECIDE,
     "worker": _WORK,
 }
-_ENQUEUING = ("clock", "insert_jobs", "take_keys")
+_ENQUEUING = ("clock", "insert_jobs", "insert_new_jobs", "take_keys")
 _FUNCTIONS = {
     "dashboard": ("clock",),
     "api": _ENQUEUING,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import asyncpg
 
-from holdfast.core.errors import KeyHeld
+from holdfast.core.errors import KeyHeld, StoreDataError
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
 from holdfast.stores.base import Conflict, Full, Hint, Inserted, InsertResult, Withheld
@@ -21,38 +21,68 @@ if TYPE_CHECKING:
     from asyncpg import Record
 
 
-def is_ordinary(job: NewJob) -> bool:
-    """Ready at once, with nothing that hangs on it."""
-    unset = (job.key, job.delay_s, job.run_at, job.expires_in_s, job.expires_at, job.limit)
-    return unset == _NOTHING and not job.waits_for
-
-
-_NOTHING = (None,) * 6
-
-
-def ordinary_columns(jobs: Sequence[NewJob]) -> tuple[list[object], ...]:
-    """The arguments of the function `insert_jobs`."""
-    return (
-        [job.id for job in jobs],
-        [job.task for job in jobs],
-        [job.queue for job in jobs],
-        [job.priority for job in jobs],
-        [job.payload for job in jobs],
-        [job.tenant for job in jobs],
-        [job.options for job in jobs],
-        [job.max_attempts for job in jobs],
-        [_tags(job) for job in jobs],
-        [job.metadata for job in jobs],
-        [job.headers for job in jobs],
-    )
-
-
-def ordinary_answers(jobs: Sequence[NewJob], rows: Sequence[Record]) -> list[InsertResult]:
-    """The answers that are in those of the function `insert_jobs`."""
-    fresh = {row[0] for row in rows}
-    if None in fresh:  # all of them are
+async def insert_ordinary(
+    call: Callable[..., Awaitable[list[Record]]], jobs: Sequence[NewJob]
+) -> list[InsertResult] | None:
+    """All of them by one statement; None unless all are ready at once, with nothing attached to any."""
+    if not are_ordinary(jobs):
+        return None
+    try:
+        await call("insert_jobs.new", *new_columns(jobs))
+    except StoreDataError as error:
+        if not isinstance(error.__cause__, asyncpg.UniqueViolationError):
+            raise
+    else:
+        return [Inserted(job.id, State.READY) for job in jobs]
+    # Some are there already: an earlier call, whose answer was lost, or an id that comes twice.
+    fresh = {row[0] for row in await call("insert_jobs.ordinary", *ordinary_columns(jobs))}
+    if None in fresh:  # all of them are, after all
         return [Inserted(job.id, State.READY) for job in jobs]
     return [Inserted(job.id, State.READY if _first(job.id, fresh) else None) for job in jobs]
+
+
+def are_ordinary(jobs: Sequence[NewJob]) -> bool:
+    """Ready at once, with nothing that hangs on any of them."""
+    column, many = _columns(jobs), len(jobs)
+    attached = (column.key, column.delay_s, column.run_at, column.expires_in_s, column.expires_at, column.limit)
+    return all(values.count(None) == many for values in attached) and column.waits_for.count(()) == many
+
+
+def new_columns(jobs: Sequence[NewJob]) -> list[list[object]]:
+    """The arguments of the function `insert_new_jobs`."""
+    column = _columns(jobs)
+    common = list(zip(column.task, column.queue, column.priority, column.tenant, column.max_attempts, strict=True))
+    kinds = {kind: number for number, kind in enumerate(dict.fromkeys(common), 1)}
+    return [
+        list(column.id),
+        list(column.payload),
+        [kinds[kind] for kind in common],
+        *map(list, zip(*kinds, strict=True)),
+        _given(column.options),
+        *_rare(jobs, column),
+    ]
+
+
+def ordinary_columns(jobs: Sequence[NewJob]) -> list[list[object]]:
+    """The arguments of the function `insert_jobs`."""
+    column = _columns(jobs)
+    always = (column.id, column.task, column.queue, column.priority, column.payload, column.tenant)
+    return [*map(list, always), _given(column.options), _given(column.max_attempts), *_rare(jobs, column)]
+
+
+def _columns(jobs: Sequence[NewJob]) -> Any:
+    """A job of columns: each field holds those of all of them."""
+    return NewJob._make(zip(*jobs, strict=True))
+
+
+def _rare(jobs: Sequence[NewJob], column: Any) -> list[list[object]]:
+    tags: list[object] = [] if column.tags.count(()) == len(jobs) else [*map(_tags, jobs)]
+    return [tags, _given(column.metadata), _given(column.headers)]
+
+
+def _given(values: tuple[object, ...]) -> list[object]:
+    """Nothing where nobody has any: what is missing at the end of an array counts as NULL, and costs nothing."""
+    return [] if values.count(None) == len(values) else list(values)
 
 
 def _first(job_id: JobId, ids: set[JobId]) -> bool:

@@ -175,18 +175,18 @@ class PostgresStore:
         if not (whole and shut):
             await self._gates.meet({job.queue for job in jobs} - shut.keys())
         engine = self._engine
-        if not shut and all(map(insert.is_ordinary, jobs)):
-            columns = insert.ordinary_columns(jobs)
-            rows = await engine.call("insert_jobs", engine.inserts, "insert_jobs.ordinary", *columns)
-            self._wakeups.tell(Hint.READY)
-            return insert.ordinary_answers(jobs, rows)
+        if not shut:
+            inserting = partial(engine.call, "insert_jobs", engine.inserts)
+            answers = await insert.insert_ordinary(inserting, jobs)
+            if answers is not None:
+                self._wakeups.tell(Hint.READY)
+                return answers
         line = engine.inserts if all(job.key is None for job in jobs) else engine.keyed
         operation = partial(insert.insert_jobs, jobs=jobs, whole=whole, shut=shut)
         try:
-            answers, _ = await engine.transact("insert_jobs", line, operation)
+            return (await engine.transact("insert_jobs", line, operation))[0]
         except insert.Refused as refused:
             return refused.answers
-        return answers
 
     def visit(self, connection: object, *, blocking: bool) -> GuestVisit:
         return GuestVisit(self._engine, self._gates, self._outbox, connection, blocking=blocking)

@@ -82,7 +82,8 @@ class GuestVisit:
                 f"connection=: leads to database {here[-1]!r} of another server than the store's, or to another "
                 f"database of it; it needs to be that of {self._engine.place}"
             )
-        if not self._shut and all(map(insert.is_ordinary, jobs)):
+        if not self._shut and insert.are_ordinary(jobs):
+            # By the statement that does not fail for an id that is there: no error of ours in a user's transaction.
             await guest.fetch(sql["insert_jobs.ordinary"], *insert.ordinary_columns(jobs))
             return [Inserted(job.id, State.READY) for job in jobs], Hint.READY
         tx = Tx(guest, sql, _EPOCH + timedelta(microseconds=int(now_us)))

@@ -21,6 +21,7 @@ from holdfast.core.job import JobId, WorkerId
 
 MOST_ROWS: Final = 10_000
 """As many as the setting `concurrency` allows."""
+NO_LIMIT: Final = (math.inf, math.inf, math.nan)
 
 _HEADER_BYTES: Final = 128
 _ROW = struct.Struct("=q16sdddd72s")
@@ -111,11 +112,13 @@ class Board:
         """Jobs that must run alone wait."""
         _SECONDS.pack_into(self._memory, _LONELY_AT, now_s)
 
-    def begin(self, token: int, job_id: JobId, now_s: float, task: bytes) -> int:
-        """User code begins; returns the row, to be given to `limit` and `end`."""
+    def begin(
+        self, token: int, job_id: JobId, now_s: float, task: bytes, limits: tuple[float, float, float] = NO_LIMIT
+    ) -> int:
+        """User code begins; returns the row, to be given to `limit` and `end`. `limits` as there, in that order."""
         row = self._free.pop() if self._free else self._new_row()
         at = _HEADER_BYTES + row * _ROW.size
-        _AFTER_TOKEN.pack_into(self._memory, at + 8, job_id.bytes, now_s, math.inf, math.inf, math.nan, task)
+        _AFTER_TOKEN.pack_into(self._memory, at + 8, job_id.bytes, now_s, *limits, task)
         _NUMBER.pack_into(self._memory, at, token)
         return row
 

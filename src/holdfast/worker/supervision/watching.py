@@ -14,11 +14,17 @@ class Watched:
 
     __slots__ = ("_attempt", "_board", "_row", "_verdicts")
 
-    def __init__(self, board: Board, job: ClaimedJob, verdicts: Verdicts) -> None:
+    def __init__(self, board: Board, job: ClaimedJob, verdicts: Verdicts, limit_s: float | None) -> None:
+        """`limit_s`: the hard limit, if it begins to count at once."""
         self._board = board
         self._verdicts = verdicts
         self._attempt = job.attempt
-        self._row = board.begin(job.token, job.id, time.monotonic(), task_text(job.task or ""))
+        now_s, task = time.monotonic(), task_text(job.task or "")
+        if limit_s is None:
+            self._row = board.begin(job.token, job.id, now_s, task)
+        else:
+            limits = (now_s + limit_s, limit_s, verdicts.of(job.attempt))
+            self._row = board.begin(job.token, job.id, now_s, task, limits)
 
     def limit(self, limit_s: float) -> None:
         """The hard limit begins to count. From any thread."""

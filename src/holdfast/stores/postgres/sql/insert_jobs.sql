@@ -1,6 +1,11 @@
 -- insert_jobs: an id is inserted once; its place (ready, timer or blocked) comes in the same transaction.
 
+-- name: new
+SELECT holdfast.insert_new_jobs($1::uuid[], $2::bytea[], $3::int4[], $4::text[], $5::text[], $6::int2[], $7::text[],
+                                $8::int4[], $9::bytea[], $10::text[], $11::bytea[], $12::bytea[])
+
 -- name: ordinary
+-- The same where some of the ids may be there already.
 SELECT * FROM holdfast.insert_jobs($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::bytea[], $6::text[],
                                    $7::bytea[], $8::int4[], $9::text[], $10::bytea[], $11::bytea[])
 
