@@ -109,5 +109,8 @@ async def _newer(place: PostgresSchema) -> None:
 
 
 def test_a_step_says_which_programs_it_is_for() -> None:
-    [*_, last] = migrating.steps("holdfast")
-    assert f"VALUES ({last.version}, {last.version}, '{last.name}')" in last.sql
+    silent, outspoken = migrating.steps("holdfast")[3:5]
+    assert "-- oldest:" not in silent.sql
+    assert f"VALUES (4, 4, '{silent.name}')" in silent.sql, "who says nothing is for programs that know it"
+    assert "-- oldest: 4\n" in outspoken.sql
+    assert f"VALUES (5, 4, '{outspoken.name}')" in outspoken.sql
