@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.main import run
+from holdfast_command import run
 
 if __name__ == "__main__":
     run()

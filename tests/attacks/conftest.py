@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.integration.conftest import nothing_is_left_behind, quick_collections
+from tests.integration.conftest import nothing_is_left_behind
 
-__all__ = ["nothing_is_left_behind", "quick_collections"]
+__all__ = ["nothing_is_left_behind"]

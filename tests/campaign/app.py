@@ -61,7 +61,7 @@ def make_app(place: Campaign, *, lease_s: float, recorder: RunRecorder | None = 
         threads=8,
         poll_s=0.2,
         wait_s=1.0,
-        high_watermark=10_000 if place.where.is_postgres else 2_000,
+        high_watermark=2_000,  # producers are held up by it, or they would run far ahead of the workers
         low_watermark=500,
     )
     tasks = [_swift, _slow, _flaky, _doomed, _snoozing, _reporting, _threaded]

@@ -19,7 +19,7 @@ from tests.history import ClientRecorder, Report, check, load_client, load_runs
 
 from holdfast.local import LocalPostgres
 
-LOOK_EVERY_S = 0.02
+LOOK_EVERY_S = 0.05
 SAY_EVERY_S = 1.0
 _COMPLAINTS = ("Traceback", "was never retrieved", "was never awaited", "crashed")
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import functools
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from tests.campaign.zygote import Zygote
 
 import holdfast
 
@@ -38,16 +40,10 @@ class Child:
         self.expected_end = False
         self.hurried = False
         """It got a second SIGTERM."""
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", module, *map(str, arguments)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=environment(failpoints),
-                cwd=log.parent,
-            )
-        self.pid = self._process.pid
+        log.touch()  # whoever looks for a line in it need not wait for the file
+        self._zygote = _zygote()
+        armed = environment(failpoints) | {_PARENT: str(self._zygote.pid)}
+        self.pid = self._zygote.start(module, [*map(str, arguments)], log=log, environment=armed)
         self.started_at = time.monotonic()
 
     def __repr__(self) -> str:
@@ -56,7 +52,7 @@ class Child:
     @property
     def code(self) -> int | None:
         """The exit code, negative for a signal; None while it lives."""
-        return self._process.poll()
+        return self._zygote.code(self.pid)
 
     @property
     def alive(self) -> bool:
@@ -72,20 +68,25 @@ class Child:
         return stat.rpartition(")")[2].split()[0] in "Tt"
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal; one that has ended and is not yet collected takes it, too."""
-        self._process.send_signal(number)
+        """Send a signal; to one that has ended, nothing happens."""
+        self._zygote.send(self.pid, number)
 
     def kill(self) -> None:
         """kill -9, and collect it."""
         self.expected_end = True
-        self._process.kill()
-        self._process.wait()
+        self._zygote.kill(self.pid)
 
     async def ended(self, *, within_s: float) -> int:
         """Wait for its end; an AssertionError with the end of its log when it does not come."""
         await until(lambda: not self.alive, within_s=within_s, what=f"the end of {self}", log=self.log)
         assert self.code is not None
         return self.code
+
+
+@functools.cache
+def _zygote() -> Zygote:
+    """One per process that runs tests."""
+    return Zygote(environment())
 
 
 def end_all(children: Iterable[Child]) -> None:
@@ -108,7 +109,7 @@ def tail_of(log: Path, lines: int = 30) -> str:
     return "\n".join(log.read_text("utf-8", "replace").splitlines()[-lines:])
 
 
-def environment(failpoints: str = "") -> Mapping[str, str]:
+def environment(failpoints: str = "") -> dict[str, str]:
     """The environment without Holdfast's settings, with the code that this process runs itself."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     package = Path(holdfast.__file__).parents[1]

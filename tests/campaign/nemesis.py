@@ -31,9 +31,9 @@ ROUND = (
 )
 _STANDSTILL_S = 3.0
 RESTART = "restart the server in immediate mode"
-#: The same where there is a server to be struck, too.
+#: The same where there is a server to be struck, too: two of these are thirty killed workers.
 SERVER_ROUND = (
-    *((name, 13 if name == "kill a worker" else (count + 1) // 2) for name, count in ROUND),
+    *((name, 15 if name == "kill a worker" else (count + 1) // 2) for name, count in ROUND),
     (RESTART, 1),
     ("end connections", 3),
 )
@@ -100,7 +100,7 @@ class Nemesis:
         deadline = time.monotonic() + _STANDSTILL_S
         wanted = self._glance.ended() + jobs
         while jobs and self._glance.ended() < wanted and time.monotonic() < deadline:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
 
     # ------------------------------------------------------------ processes
 

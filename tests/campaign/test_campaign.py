@@ -31,7 +31,7 @@ def test_no_promise_is_broken_while_processes_are_killed_and_stopped(tmp_path: P
 def test_no_promise_is_broken_on_postgres_while_also_the_server_is_struck(
     start_postgres: StartPostgres, tmp_path: Path
 ) -> None:
-    plan = Plan(seed=secrets.randbelow(1_000_000), jobs=20_000, seconds=10.0, lease_s=2.0, kills=30, restarts=2)
+    plan = Plan(seed=secrets.randbelow(1_000_000), jobs=20_000, seconds=30.0, lease_s=2.0, kills=30, restarts=2)
     print(f"python -m tests.campaign --store postgres --jobs {plan.jobs} --seed {plan.seed}; {tmp_path}")
     server = start_postgres(settings=DURABLE)
     outcome = asyncio.run(run_campaign(plan, tmp_path, say=print, server=server))

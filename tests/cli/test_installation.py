@@ -15,7 +15,7 @@ from tests.cli.processes import PATIENCE_S, environment, hold_alone
 
 from holdfast import __version__
 from holdfast.cli.demo.tasks_file import PLACES
-from holdfast.cli.main import run
+from holdfast_command import run
 
 
 def python(code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -46,6 +46,7 @@ def test_the_entry_point_is_what_python_runs() -> None:
 def test_the_wheel_brings_the_demonstrations_tasks_where_they_are_looked_for() -> None:
     """And both places hold what is not to be imported: one is no name, the other no package of ours."""
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert "src/holdfast_command.py" in wheel["packages"], "the command would not be there"
     shipped, original = PLACES
     assert wheel["force-include"] == {
         original.relative_to(ROOT).as_posix(): shipped.relative_to(ROOT / "src").as_posix(),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
+import pytest
 from tests.cli.conftest import Shop
-from tests.cli.processes import hold, on_terminal, working
+from tests.cli.processes import PATIENCE_S, hold, on_terminal, working
+
+from holdfast import Holdfast, JobFailed, PermanentError
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -43,13 +47,45 @@ def test_an_id_stays_whole_however_narrow_the_terminal(shop: Shop) -> None:
     assert _COLOUR.sub("", shown.out).splitlines()[:2] == [f"id: {shop.done}", "state: succeeded"]
 
 
-def test_errors_of_dead_jobs_go_before_details_where_not_all_fits(shop: Shop) -> None:
-    ended = on_terminal("dead", "list", "--url", shop.url, cwd=shop.path, width=86)
+_ERROR = r"holdfast.PermanentError: 0 cents \x1b[31m\tcannot be charged"
+
+
+@pytest.mark.parametrize(
+    ("width", "titles", "shown"),
+    [
+        (86, ["id", "reason", "error"], _ERROR[:36] + "…"),
+        (120, ["id", "reason", "task", "queue", "age", "error"], _ERROR[:45] + "…"),
+        (200, ["id", "reason", "task", "queue", "attempt", "age", "error"], _ERROR),
+    ],
+)
+def test_errors_of_dead_jobs_go_before_details_and_get_all_the_width(
+    width: int, titles: list[str], shown: str, shop: Shop
+) -> None:
+    ended = on_terminal("dead", "list", "--url", shop.url, cwd=shop.path, width=width)
     heading, row, *_ = _COLOUR.sub("", ended.out).splitlines()
-    assert heading.split() == ["id", "reason", "task", "queue", "error"]
-    assert "  holdfast.Perm" in row
-    assert row.rstrip().endswith("…")
-    assert len(row) <= 86
+    assert heading.split() == titles
+    assert row.rstrip().endswith(f"  {shown}")
+    assert len(row.rstrip()) <= width
+
+
+def test_a_long_error_is_whole_where_there_is_the_width_and_in_a_pipe(shop: Shop) -> None:
+    complaint = "no " * 40 + "end"
+
+    async def fail_at_length() -> None:
+        hf = Holdfast(shop.url)
+
+        @hf.task(name="complain")
+        async def complain() -> None:
+            raise PermanentError(complaint)
+
+        async with hf, hf.worker():
+            with pytest.raises(JobFailed):
+                await (await complain.enqueue()).result(timeout=PATIENCE_S)
+
+    asyncio.run(fail_at_length())
+    words = ("dead", "list", "--task", "complain", "--url", shop.url)
+    assert complaint in _COLOUR.sub("", on_terminal(*words, cwd=shop.path, width=300).out)
+    assert complaint in hold(*words, cwd=shop.path).out
 
 
 def test_doctor_says_its_verdicts_on_a_narrow_terminal(shop: Shop) -> None:

@@ -64,8 +64,10 @@ def postgres_admin() -> Iterator[Admin]:
         with psycopg.connect(url, autocommit=True) as connection:
             yield Admin(url, connection)
         return
-    with shared.shared_server() as server, psycopg.connect(server.url, autocommit=True) as connection:
-        yield Admin(server.url, connection)
+    with shared.shared_server() as server:
+        shared.make_logins_cheap(server)
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            yield Admin(server.url, connection)
 
 
 @pytest.fixture(scope="session")
@@ -118,7 +120,8 @@ def postgres_template() -> Iterator[Callable[[Path], Path]]:
     def prepared(binaries: Path) -> Path:
         if binaries not in made:
             made[binaries] = LocalPostgres(shared.own_directory(), settings=shared.QUICK, binaries=binaries)
-            made[binaries].prepare()
+            with made[binaries] as server:
+                shared.make_logins_cheap(server)
         return made[binaries].directory
 
     yield prepared

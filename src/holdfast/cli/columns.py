@@ -42,5 +42,5 @@ DEAD = (
     Column[JobInfo]("queue", lambda job: job.queue, rank=3),
     Column[JobInfo]("attempt", attempt, rank=5),
     Column[JobInfo]("age", lambda job: age(job.ended_at), rank=4),
-    Column[JobInfo]("error", error, rank=1),
+    Column[JobInfo]("error", error, rank=1, room=40),
 )

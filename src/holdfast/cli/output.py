@@ -34,6 +34,8 @@ class Column(NamedTuple, Generic[T]):
     rank: int = 0
     """Where the terminal is too narrow for all columns, the one with the highest rank is left out first; never one with
     rank 0."""
+    room: int = _SHORT
+    """As the last column it may be cut short; what has a higher rank is left out for its sake until it has so much."""
 
 
 class Output:
@@ -114,10 +116,8 @@ class Output:
     def _table(self, items: Sequence[T], columns: Sequence[Column[T]]) -> None:
         console = Console()
         rows = [[shown(column.value(item)) for column in columns] for item in items]
-        widths = [
-            max(len(column.title), min(_WIDEST, max(len(row[place]) for row in rows)))
-            for place, column in enumerate(columns)
-        ]
+        widths = [max(len(column.title), max(len(row[place]) for row in rows)) for place, column in enumerate(columns)]
+        widths[:-1] = [min(_WIDEST, width) for width in widths[:-1]]  # the last may have all that is left
         kept = _fitting(columns, widths, console.width)
         # The last may be cut short; what else cannot be left out stays whole, ids above all: then lines are wrapped.
         rest = console.width - sum(widths[place] + _GAP for place in kept[:-1])
@@ -138,7 +138,8 @@ def _fitting(columns: Sequence[Column[T]], widths: Sequence[int], width: int) ->
     kept = list(range(len(columns)))
     for place in sorted(kept, key=lambda each: columns[each].rank, reverse=True):
         last = kept[-1]
-        if sum(widths[each] + _GAP for each in kept if each != last) + min(widths[last], _SHORT) <= width:
+        least = _SHORT if place == last else columns[last].room
+        if sum(widths[each] + _GAP for each in kept if each != last) + min(widths[last], least) <= width:
             break
         if columns[place].rank:
             kept.remove(place)

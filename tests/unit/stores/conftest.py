@@ -11,13 +11,6 @@ import pytest
 from holdfast.runtime.failpoints import disarm_all
 
 
-@pytest.fixture(scope="session", autouse=True)
-def quick_collections() -> None:
-    """What is there before the first test stays, and need not be looked at after each of them."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     yield
