@@ -77,6 +77,7 @@ def worker_fields(worker: WorkerInfo) -> dict[str, Any]:
         "queues": list(worker.queues),
         "started_at": worker.started_at,
         "lease_until": worker.lease_until,
+        "lag_s": worker.lag_s,
     }
 
 

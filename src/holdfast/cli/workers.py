@@ -16,7 +16,8 @@ _COLUMNS = (
     Column[WorkerInfo]("pid", lambda worker: worker.pid, rank=2),
     Column[WorkerInfo]("queues", lambda worker: ",".join(worker.queues) or "all", rank=3),
     Column[WorkerInfo]("age", lambda worker: age(worker.started_at), rank=4),
-    Column[WorkerInfo]("lease until", lambda worker: worker.lease_until, rank=5),
+    Column[WorkerInfo]("lease until", lambda worker: worker.lease_until, rank=6),
+    Column[WorkerInfo]("lag", lambda worker: f"{worker.lag_s:.1f} s" if worker.lag_s else "-", rank=5),
 )
 
 
@@ -28,9 +29,10 @@ def add_to(root: typer.Typer) -> None:
 async def workers(session: Session) -> None:
     """List the workers that are registered.
 
-    Each is shown with how much it runs of what it may, and until when its lease holds.
+    Each is shown with how much it runs of what it may, until when its lease holds, and how long its event loop lately
+    took to answer: a task that blocks it holds up all the others.
 
-    In a pipe, a line is: id, running/concurrency, host, pid, queues, age, lease until.
+    In a pipe, a line is: id, running/concurrency, host, pid, queues, age, lease until, lag.
 
     \b
     holdfast workers

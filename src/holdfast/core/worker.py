@@ -40,3 +40,5 @@ class WorkerInfo:
     """Without another heartbeat by then, its jobs go to others."""
     running: int
     """Jobs that it runs now."""
+    lag_s: float = 0.0
+    """Seconds that its event loop last took to answer; 0 while that is hardly anything."""

@@ -248,11 +248,11 @@ class LeaseStore(Protocol):
 
     async def register_worker(self, worker: NewWorker, *, lease_s: float) -> None: ...
 
-    async def renew_worker(self, worker: WorkerId, *, lease_s: float, held_for_s: float) -> Renewal:
-        """Prolong the lease. LeaseLost: this worker was declared dead; its row is never made anew.
-
-        One whose lease has run out but whom nobody has reaped may go on: its jobs are still its own.
-        """
+    async def renew_worker(
+        self, worker: WorkerId, *, lease_s: float, held_for_s: float, lag_s: float | None = None
+    ) -> Renewal:
+        """Prolong the lease. LeaseLost: this worker was declared dead; its row is never made anew. One whose lease has
+        run out but whom nobody has reaped may go on: its jobs are still its own. `lag_s` is only shown."""
         ...
 
     async def claim_jobs(

@@ -79,7 +79,10 @@ class Heartbeat:
             try:
                 async with asyncio.timeout(max(0.01, self._trusted_until_s - asked_s)):
                     renewal = await self._store.renew_worker(
-                        self._worker, lease_s=self._lease_s, held_for_s=self._held_for_s
+                        self._worker,
+                        lease_s=self._lease_s,
+                        held_for_s=self._held_for_s,
+                        lag_s=self._loop_watch.news(),
                     )
             except LeaseLost:
                 return self._lose()

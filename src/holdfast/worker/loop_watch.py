@@ -13,6 +13,8 @@ from typing import Final
 
 #: A loop that has not answered for so long is reported: every job of its process waits.
 BLOCKED_S: Final = 1.0
+#: A lag of less is nobody's business.
+WORTH_TELLING_S: Final = 0.1
 
 _OURS: Final = str(Path(__file__).parents[1])
 _STANDARD: Final = sysconfig.get_path("stdlib")
@@ -35,6 +37,8 @@ class LoopWatch:
         self._every_s = every_s
         self._on_pulse = on_pulse
         self._on_blocked = on_blocked
+        self._worst_s = 0.0
+        self._told_s = 0.0
 
     async def watch(self, loop: asyncio.AbstractEventLoop, *, thread: int) -> None:
         """Until it is cancelled, or the loop is closed. `thread`: the one that `loop` runs in."""
@@ -51,12 +55,22 @@ class LoopWatch:
                 await asyncio.sleep(self._every_s)
                 now_s = time.monotonic()
                 lag_s = (answers[0] if answers else now_s) - asked_s
+                self._worst_s = max(self._worst_s, lag_s)
                 self._on_pulse(now_s, lag_s)
                 if answers:
                     break
                 if lag_s >= BLOCKED_S and not reported:
                     reported = True
                     self._on_blocked(lag_s, asyncio.current_task(loop), where_in_thread(thread))
+
+    def news(self) -> float | None:
+        """The worst lag since it was last asked for; None when there is nothing worth telling."""
+        worst_s, self._worst_s = self._worst_s, 0.0
+        shown_s = worst_s if worst_s >= WORTH_TELLING_S else 0.0
+        if shown_s == self._told_s:
+            return None
+        self._told_s = shown_s
+        return shown_s
 
 
 def _answer(answers: list[float]) -> None:

@@ -70,6 +70,7 @@ async def list_workers(tx: Tx) -> list[WorkerInfo]:
             queues=tuple(row["queues"]),
             started_at=row["started_at"],
             lease_until=row["lease_until"],
+            lag_s=row["lag_s"],
             running=row["count"],
         )
         for row in await tx.fetch("queues.workers")

@@ -207,7 +207,9 @@ class PostgresStore:
         await self._engine.call("register_worker", self._engine.verbs, "workers.register", *row)
         self._beats.start()
 
-    async def renew_worker(self, worker: WorkerId, *, lease_s: float, held_for_s: float) -> Renewal:
+    async def renew_worker(
+        self, worker: WorkerId, *, lease_s: float, held_for_s: float, lag_s: float | None = None
+    ) -> Renewal:
         self._engine.check_open()
         self._beats.start()
         renewing = self._engine.call("renew_worker", self._lease, "workers.renew", worker, lease_s, held_for_s)
@@ -215,6 +217,8 @@ class PostgresStore:
         rows = await asyncio.wrap_future(self._beats.submit(self._in_time(renewing, limit_s)))
         if not rows:
             raise LeaseLost(f"worker {worker} was declared dead: its jobs belong to others")
+        if lag_s is not None:
+            await self._engine.query("workers.lag", worker, lag_s)
         return Renewal(rows[0][0], [HeldJob(job_id, token) for _, job_id, token in rows if job_id is not None])
 
     async def _in_time(self, renewing: Awaitable[T], limit_s: float) -> T:

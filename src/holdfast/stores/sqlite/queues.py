@@ -70,7 +70,8 @@ def list_workers(db: sqlite3.Connection) -> list[WorkerInfo]:
             queues=tuple(json.loads(row[4])),
             started_at=datetime.fromtimestamp(row[5], UTC),
             lease_until=datetime.fromtimestamp(row[6], UTC),
-            running=row[7],
+            lag_s=row[7],
+            running=row[8],
         )
         for row in db.execute(SQL["workers"])
     ]

@@ -109,11 +109,11 @@ class SqliteStore:
     async def register_worker(self, worker: NewWorker, *, lease_s: float) -> None:
         await self._writer.submit("register_worker", partial(workers.register_worker, worker=worker, lease_s=lease_s))
 
-    async def renew_worker(self, worker: WorkerId, *, lease_s: float, held_for_s: float) -> Renewal:
-        return await self._writer.submit(
-            "renew_worker",
-            partial(workers.renew_worker, worker=worker, lease_s=lease_s, held_for_s=held_for_s),
-        )
+    async def renew_worker(
+        self, worker: WorkerId, *, lease_s: float, held_for_s: float, lag_s: float | None = None
+    ) -> Renewal:
+        renew = partial(workers.renew_worker, worker=worker, lease_s=lease_s)
+        return await self._writer.submit("renew_worker", partial(renew, held_for_s=held_for_s, lag_s=lag_s))
 
     async def claim_jobs(
         self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False

@@ -25,10 +25,12 @@ def register_worker(tx: Tx, worker: NewWorker, *, lease_s: float) -> None:
     tx.db.execute(SQL["register"], (*row, tx.now, tx.now + lease_s))
 
 
-def renew_worker(tx: Tx, worker: WorkerId, *, lease_s: float, held_for_s: float) -> Renewal:
+def renew_worker(tx: Tx, worker: WorkerId, *, lease_s: float, held_for_s: float, lag_s: float | None = None) -> Renewal:
     """Prolong the lease of a worker that nobody has declared dead."""
     if not tx.db.execute(SQL["renew"], (tx.now + lease_s, worker.bytes)).rowcount:
         raise LeaseLost(f"worker {worker} was declared dead: its jobs belong to others")
+    if lag_s is not None:
+        tx.db.execute(SQL["lag"], (lag_s, worker.bytes))
     held = tx.db.execute(SQL["held"], (worker.bytes, tx.now - held_for_s)).fetchall()
     return Renewal(tx.now, [HeldJob(UUID(bytes=job_id), token) for job_id, token in held])
 

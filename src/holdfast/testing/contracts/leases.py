@@ -54,6 +54,14 @@ async def check_a_worker_lists_what_it_runs(store: Store) -> None:
     assert found.running == len(jobs) == 2, f"got {found}"
 
 
+async def check_a_worker_tells_how_its_loop_lags(store: Store) -> None:
+    worker = await enlist(store)
+    for told, shown in ((None, 0.0), (1.5, 1.5), (None, 1.5), (0.0, 0.0)):
+        await store.renew_worker(worker, lease_s=LONG_S, held_for_s=0, lag_s=told)
+        [found] = await store.list_workers()
+        assert found.lag_s == shown, f"after {told}: {found}"
+
+
 async def check_renewing_prolongs(store: Store) -> None:
     worker = await enlist(store, lease_s=60)
     [before] = await store.list_workers()

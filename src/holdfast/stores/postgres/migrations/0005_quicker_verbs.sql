@@ -105,3 +105,6 @@ BEGIN
         RAISE EXCEPTION 'worker % holds no valid lease', _worker USING ERRCODE = 'HF001';
     END IF;
 END $$;
+
+-- How long a worker's event loop last took to answer, in seconds.
+ALTER TABLE holdfast.worker ADD COLUMN lag_s float8 NOT NULL DEFAULT 0;

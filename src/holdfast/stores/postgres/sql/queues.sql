@@ -75,6 +75,6 @@ CROSS JOIN LATERAL (
 WHERE h.count > 0
 
 -- name: workers
-SELECT w.id, w.host, w.pid, w.concurrency, w.queues, w.started_at, w.lease_until,
+SELECT w.id, w.host, w.pid, w.concurrency, w.queues, w.started_at, w.lease_until, w.lag_s,
        (SELECT count(*) FROM holdfast.active a WHERE a.worker = w.id)
 FROM holdfast.worker w ORDER BY w.started_at, w.id

@@ -15,6 +15,9 @@ WITH alive AS (
 SELECT extract(epoch FROM alive.now)::float8, a.job_id, a.token
 FROM alive LEFT JOIN holdfast.active a ON a.worker = $1 AND a.started_at <= alive.now - $3::float8 * interval '1 second'
 
+-- name: lag
+UPDATE holdfast.worker SET lag_s = $2 WHERE id = $1
+
 -- name: cancel_requests
 SELECT job_id, token, cancel_reason FROM holdfast.active WHERE worker = $1 AND cancel_reason IS NOT NULL
 

@@ -22,6 +22,6 @@ UNION ALL SELECT queue, 'running', count(*) FROM active GROUP BY queue
 UNION ALL SELECT j.queue, 'dead', count(*) FROM dead d JOIN job j ON j.id = d.job_id GROUP BY j.queue
 
 -- name: workers
-SELECT w.id, w.host, w.pid, w.concurrency, w.queues, w.started_at, w.lease_until,
+SELECT w.id, w.host, w.pid, w.concurrency, w.queues, w.started_at, w.lease_until, w.lag_s,
        (SELECT count(*) FROM active a WHERE a.worker = w.id)
 FROM worker w ORDER BY w.started_at

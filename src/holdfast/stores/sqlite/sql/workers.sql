@@ -8,6 +8,9 @@ INSERT INTO worker (id, host, pid, concurrency, queues, started_at, lease_until)
 -- removes this row in the same transaction. So a clock that jumped forward costs nobody a lease.
 UPDATE worker SET lease_until = ? WHERE id = ?
 
+-- name: lag
+UPDATE worker SET lag_s = ? WHERE id = ?
+
 -- name: held
 SELECT job_id, token FROM active WHERE worker = ? AND started_at <= ?
 
