@@ -20,6 +20,7 @@ from bench import (
     postgres_loop,
     postgres_server,
     scenarios,
+    supervised,
 )
 from bench.race import Cost, Figures
 from holdfast.local import LocalPostgres
@@ -33,6 +34,7 @@ _RATIOS = [
     ("drain, one worker", "baseline: claim and settle"),
     ("drain, one worker", "peer: Huey on SQLite, drain"),
     ("postgres: enqueue in bulk", "postgres baseline: insert in bulk"),
+    ("postgres: drain, under a supervisor", "postgres: drain, the same without one"),
     ("postgres: drain, one worker", "postgres baseline: drain, one process"),
     ("postgres: drain, two workers", "postgres baseline: drain, two processes"),
     ("postgres: drain, one worker", "postgres peer: PgQueuer, one process"),
@@ -81,6 +83,9 @@ def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> 
         "postgres: enqueue, 100 callers": (_COSTS, lambda: library("callers")),
         "postgres: drain, one worker": (_COSTS, lambda: library("drain")),
         "postgres: drain, two workers": (_COSTS, lambda: library("drain", 2)),
+        "postgres: drain, under a supervisor": ("/s", lambda: supervised.drain(fresh(), jobs, supervised.SUPERVISED)),
+        "postgres: drain, the same without one": ("/s", lambda: supervised.drain(fresh(), jobs, supervised.ALONE)),
+        "postgres: idle supervisor, its processes": ("% of a core", lambda: supervised.idle(fresh())),
         "postgres: pickup, p50 p99": ("ms", lambda: postgres_library.pickup(fresh(), 300)),
         "postgres: claim of 50, 1,000 and 1,000,000 waiting": (
             "µs of server CPU, times",

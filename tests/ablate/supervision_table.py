@@ -12,7 +12,7 @@ UNDER_A_SUPERVISOR = (
         "P10",
         "what a dead process ran is handed back by its supervisor",
         SUPERVISION + "supervisor.py",
-        "if seen.worker is not None and not orderly:",
+        "if seen.worker is not None and child.config is not None and not orderly:",
         "if False:",
         (TESTS + "test_hand_back.py", "-k", "killed_process and sqlite"),
     ),

@@ -14,6 +14,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
+from holdfast.config import Config
 from holdfast.worker.supervision.board import Board, RunSeen
 from holdfast.worker.supervision.line import LONGEST_LINE, Order, line_of, parse_line
 
@@ -42,6 +43,8 @@ class Child:
         self.started_s = time.monotonic()
         self.working_since_s = 0.0
         self.is_ready = False
+        self.config: Config | None = None
+        """Its settings, once it has said them; another process's may differ, after new code was loaded."""
         self.leaving: str | None = None
         """Why it was told to end, if it was."""
         self.killed: str | None = None
@@ -97,6 +100,7 @@ class Child:
         with contextlib.suppress(OSError):
             while chunk := await loop.sock_recv(self._line, LONGEST_LINE):
                 *lines, heard = (heard + chunk).split(b"\n")
+                heard = heard[:LONGEST_LINE]  # whatever writes there without an end: it costs no memory here
                 for line in lines:
                     on_word(self, *parse_line(line))
 

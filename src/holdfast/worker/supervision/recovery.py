@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.config import Config
 from holdfast.core import overdue
@@ -26,35 +26,36 @@ from holdfast.worker.supervision.board import RunSeen
 
 
 class Recovery:
-    """The supervisor's hands in the store; opened once the settings are known, and needed for nothing else."""
+    """The supervisor's hands in the store, or in the stores, should new code name another one."""
 
     def __init__(self, make_store: Callable[[Config], Store], *, telemetry: Telemetry) -> None:
         self._make_store = make_store
         self._telemetry = telemetry
         self._clock = SystemClock()
         self._health = StoreHealth(clock=self._clock, telemetry=telemetry)
-        self._opening: asyncio.Task[Store] | None = None
-        self._lease_s = 0.0
+        self._stores: dict[tuple[str, str], asyncio.Task[Store]] = {}
         self._under_way: set[asyncio.Task[None]] = set()
 
-    def use(self, config: Config) -> None:
-        """These are the settings; the first ones count."""
-        if self._opening is None:
-            self._lease_s = config.lease_s
-            self._opening = asyncio.create_task(self._open(config))
+    def open(self, config: Config) -> asyncio.Task[Store]:
+        """The store of these settings, open or about to be."""
+        place = (config.url, config.schema)
+        if place not in self._stores:
+            self._stores[place] = asyncio.create_task(self._open(config))
+        return self._stores[place]
 
     async def close(self) -> None:
         """Finish what is under way."""
         while self._under_way:
             await asyncio.wait(self._under_way)
-        if self._opening is not None:
-            self._opening.cancel()
+        for opening in self._stores.values():
+            opening.cancel()
             with contextlib.suppress(asyncio.CancelledError, HoldfastError):
-                await (await self._opening).close()
+                await (await opening).close()
 
     def hand_back(
         self,
         worker: WorkerId,
+        config: Config,
         *,
         pid: int,
         why: str,
@@ -74,19 +75,18 @@ class Recovery:
             tokens = [run.token for run in suspects]
             return await store.hand_back_worker(worker, cause=cause, why=why, suspects=tokens)
 
-        task = asyncio.create_task(self._apply(apply, pid))
+        task = asyncio.create_task(self._apply(apply, config, pid))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
-    async def waiting(self, queues: Collection[str]) -> int:
-        """Jobs that are ready in these queues (none: in all); 0 where the store does not say."""
-        if self._opening is None or not self._opening.done() or self._opening.exception() is not None:
-            return 0
+    async def waiting(self, config: Config) -> int:
+        """Jobs that are ready in the queues of these settings; 0 where the store does not say."""
         try:
-            found = await self._opening.result().list_queues()
+            found = await (await self.open(config)).list_queues()
         except HoldfastError:
             return 0
-        return sum(each.ready for each in found if not each.settings.paused and (not queues or each.name in queues))
+        served = config.served
+        return sum(each.ready for each in found if not each.settings.paused and (not served or each.name in served))
 
     async def _open(self, config: Config) -> Store:
         while True:
@@ -99,15 +99,13 @@ class Recovery:
                 self._health.worked()
                 return store
 
-    async def _apply(self, operation: Callable[[Store], Awaitable[int]], pid: int) -> None:
-        if self._opening is None:
-            return  # it died before it had said which store it works on: it held nothing
+    async def _apply(self, operation: Callable[[Store], Awaitable[int]], config: Config, pid: int) -> None:
         try:
-            store = await self._opening
+            store = await self.open(config)
             count = await retry_transient(
                 lambda: operation(store),
                 is_transient=lambda error: isinstance(error, StoreUnavailable),
-                give_up_after_s=2 * self._lease_s,  # by then others have reaped it
+                give_up_after_s=2 * config.lease_s,  # by then others have reaped it
                 backoff=Backoff(0.02, 1.0),
                 clock=self._clock,
             )

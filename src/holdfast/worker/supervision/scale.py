@@ -49,7 +49,7 @@ class Scale:
 
     async def _ask(self, config: Config, recovery: Recovery) -> None:
         try:
-            if await recovery.waiting(config.served):
+            if await recovery.waiting(config):
                 self._wanted, self._busy_since_s = self._wanted + 1, None
         finally:
             self._asking = None

@@ -117,7 +117,7 @@ class Supervisor:
         """Until something happens, or it is time to look again."""
         changed = asyncio.create_task(self._changed.wait())
         waiting = {changed} if signal is None else {changed, signal}
-        interval_s = None if self._config is None else self._watch.interval_s(self._config)
+        interval_s = LOOK_EVERY_S if self._config is None else self._watch.interval_s(self._config)
         await asyncio.wait(waiting, timeout=interval_s, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
         self._changed.clear()
@@ -207,8 +207,8 @@ class Supervisor:
     def _on_word(self, child: Child, word: str, details: dict[str, Any]) -> None:
         match word:
             case Word.LOADED:
-                self._config = Config(**details["settings"])
-                self._recovery.use(self._config)
+                self._config = child.config = _settings_of(details)
+                self._recovery.open(child.config)
             case Word.READY:
                 child.is_ready = True
                 self._last_ready_s = time.monotonic()
@@ -229,10 +229,11 @@ class Supervisor:
         elif not orderly:
             self._telemetry.emit(ProcessDied(child.pid, told_end(code), len(runs)))
             self._count_short_lives(child)
-        if seen.worker is not None and not orderly:
+        if seen.worker is not None and child.config is not None and not orderly:
             drained = self._stopping and child.killed is not None
             self._recovery.hand_back(
                 seen.worker,
+                child.config,
                 pid=child.pid,
                 why=f"its process {child.pid} {told_end(code)}" + (f": {child.killed}" if child.killed else ""),
                 cause=Cause.HANDED_BACK if drained else Cause.WORKER_LOST,
@@ -294,3 +295,9 @@ class Supervisor:
         while self._children and time.monotonic() < deadline_s and not (unless is not None and unless.done()):
             self._look()
             await self._pause(unless)
+
+
+def _settings_of(details: dict[str, Any]) -> Config:
+    """As a process says them, which may run a newer version of this program: what is not known here is left out."""
+    known = {setting.name for setting in Config.settings()}
+    return Config(**{name: value for name, value in details["settings"].items() if name in known})
