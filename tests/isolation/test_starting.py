@@ -95,8 +95,9 @@ async def test_whoever_waits_hears_of_every_reason() -> None:
     waiting = asyncio.create_task(pool.lend())
     await asyncio.sleep(0)  # it is in line
     await pool.close()
-    with pytest.raises(NoIsolate, match="the worker is stopping"):
-        await waiting
+    for late in (waiting, pool.lend()):
+        with pytest.raises(NoIsolate, match="the worker is stopping"):
+            await late
 
 
 @scene

@@ -63,6 +63,8 @@ class IsolatePool:
 
     async def lend(self) -> Isolate:
         """An isolate for one run, to be given to `take_back` after it; NoIsolate says why there is none."""
+        if self._closed:
+            raise NoIsolate("the worker is stopping")
         if self._idle:
             isolate, timer = self._idle.popitem()  # the one that was used last: its caches are the warmest
             timer.cancel()
