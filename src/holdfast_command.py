@@ -8,8 +8,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from types import FrameType
-from typing import NoReturn
+
+TYPE_CHECKING = False  # not from `typing`: nothing is imported here that takes any time
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
 #: `Exit.INTERRUPTED`, which is not there yet.
 INTERRUPTED = 130

@@ -11,7 +11,8 @@ from tests.campaign.campaign import Plan, run_campaign
 from tests.postgres.fixtures import StartPostgres
 from tests.postgres.shared import DURABLE
 
-pytestmark = pytest.mark.timeout(180)
+#: Only against one that hangs: on a machine with other things to do, the same work takes several times as long.
+pytestmark = pytest.mark.timeout(400)
 
 
 def test_no_promise_is_broken_while_processes_are_killed_and_stopped(tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ def _live(module: str, arguments: list[str], log: Path, environment: dict[str, s
     os.chdir(log.parent)
     os.environ.clear()
     os.environ.update(environment)
+    sys.path[0] = str(log.parent)  # as `python -m` has it
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

@@ -15,9 +15,9 @@ from holdfast_command import INTERRUPTED
 
 #: The interpreter runs this first. It presses Ctrl-C at the moment when a module begins to be imported.
 SITE = """
-import importlib.abc, os, signal, sys
+import os, signal, sys
 
-class Finger(importlib.abc.MetaPathFinder):
+class Finger:
     def find_spec(self, name, path=None, target=None):
         if name == os.environ["INTERRUPTED_AT"]:
             print("pressed", flush=True)
@@ -30,7 +30,7 @@ sys.meta_path.insert(0, Finger())
 COMMAND = "import sys; from holdfast_command import run; sys.exit(run())"
 
 #: From the first to the last: the package itself, what it stands on, the command line and what it is made with.
-MOMENTS = ["holdfast", "pydantic", "asyncio", "holdfast.cli.main", "typer", "rich", "holdfast.cli.commands"]
+MOMENTS = ["typing", "holdfast", "pydantic", "asyncio", "holdfast.cli.main", "typer", "rich", "holdfast.cli.commands"]
 
 
 def interrupted(moment: str, directory: Path, *words: str, ignored: bool = False) -> subprocess.CompletedProcess[str]:

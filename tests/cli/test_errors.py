@@ -45,6 +45,7 @@ TABLE: tuple[tuple[tuple[str, ...], int, str, str], ...] = (
     (("queues", "weights", "default", *STORE), 2, "no weight was given", "`bulk=0`"),
     (("queues", "weights", "default", "bulk:0", *STORE), 2, "'bulk:0' is not a priority's weight", "`bulk=0`"),
     (("queues", "watermarks", "a", "--high", "1", "--low", "2", *STORE), 2, "low", ""),
+    (("enqueue", "shop", "shop.add", "1"), 2, "'shop' does not name an app", "`shop:hf` for hf in shop"),
     (("worker",), 2, "which app?", "HOLDFAST_APP"),
     (("worker", "shop"), 2, "'shop' does not name an app", "`shop:hf` for hf in shop"),
     (("worker", "./shop.py"), 2, "'./shop.py' does not name an app", "`shop:hf` for hf in ./shop.py"),

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.app import Holdfast
-from holdfast.cli.app_loading import load_app, names_an_app
+from holdfast.cli.app_loading import check_name, load_app, names_an_app
 from holdfast.cli.call_arguments import explaining_arguments, parse_call
 from holdfast.cli.exits import Exit, Refused, refusal
 from holdfast.cli.fields import job_fields
@@ -75,6 +75,9 @@ async def enqueue(
             names = load_app(task).tasks.names()
             raise Refused(f"which task of {task}?", hint=f"`holdfast enqueue {task} TASK ARGS…`; {_choice(names)}")
         session.app, (task, *rest) = task, rest
+    if session.app is None and session.url is None and rest and rest[0].startswith(f"{task}."):
+        # `app app.add` for `app:hf app.add`. As a task's name it would be accepted, and wait for ever for its worker.
+        check_name(task)
     if timeout is not None and not wait:
         raise Refused("--timeout is for --wait", hint="add `--wait`, or leave it out")
     args, kwargs = parse_call(rest)
