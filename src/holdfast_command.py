@@ -20,6 +20,7 @@ INTERRUPTED = 130
 
 def run() -> NoReturn:
     """Import the command line, run it and end the process."""
+    _fill_standard_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored, as in the background
         signal.signal(signal.SIGINT, _end)
     try:
@@ -30,6 +31,16 @@ def run() -> NoReturn:
         run_command()
     except KeyboardInterrupt:  # in one of the moments before and after the command itself, which knows what to do
         sys.exit(INTERRUPTED)
+
+
+def _fill_standard_streams() -> None:
+    """Those that were closed lead nowhere; else the next file or socket would get their number, and what is printed."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(fd, True)
+    os.close(fd)
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from tests.integration.conftest import nothing_is_left_behind
+from tests.supervision.conftest import make_crew
 
-__all__ = ["nothing_is_left_behind"]
+__all__ = ["make_crew", "nothing_is_left_behind"]

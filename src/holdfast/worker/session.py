@@ -149,6 +149,7 @@ class Session:
             self._board.introduce(self.id)
         worker = NewWorker(self.id, socket.gethostname(), os.getpid(), self._slots.size, tuple(self._config.served))
         await self._store.register_worker(worker, lease_s=self._config.lease_s)
+        self._pulse(self._clock.monotonic(), 0.0)  # before anything can be claimed that would keep it from beating
         self._heartbeat.start(registered_at_s=asked_s)
         self._leave = self._store.subscribe(self._on_hint)
         await self._cancels.start()
@@ -196,6 +197,8 @@ class Session:
         await self._cancels.stop()
         await self._settler.close()
         await self._heartbeat.stop()
+        if self._board is not None:
+            self._board.expect_no_beat()  # a store that does not answer may take long to be told of the end
 
     # ------------------------------------------------------------ runs
 

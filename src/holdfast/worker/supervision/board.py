@@ -56,6 +56,7 @@ class WorkerSeen(NamedTuple):
     worker: WorkerId | None
     """None: it has no identity in the store."""
     beat_s: float
+    """When it last showed that it lives; 0 while it need not."""
     lag_s: float
     taken: int
     done: int
@@ -96,13 +97,19 @@ class Board:
     def introduce(self, worker: WorkerId | None) -> None:
         """Say who this is, before the store hears of it: whoever dies in between can still be handed back.
 
-        None: nobody any more, and nothing is left to be handed back.
+        None: nobody any more, and nothing is left to be handed back. No beat is expected before the first one: the store
+        may be out of reach for long, and there is no lease meanwhile.
         """
+        self.expect_no_beat()
         self._memory[_ID_AT : _ID_AT + 16] = _NOBODY if worker is None else worker.bytes
 
     def beat(self, now_s: float, lag_s: float) -> None:
         _SECONDS.pack_into(self._memory, _LAG_AT, lag_s)
         _SECONDS.pack_into(self._memory, _BEAT_AT, now_s)
+
+    def expect_no_beat(self) -> None:
+        """Until the next one: nothing is claimed here, so no lease is to be kept."""
+        _SECONDS.pack_into(self._memory, _BEAT_AT, 0.0)
 
     def count(self, *, taken: int, done: int) -> None:
         _NUMBER.pack_into(self._memory, _TAKEN_AT, taken)

@@ -101,16 +101,18 @@ class Recovery:
 
     async def _apply(self, operation: Callable[[Store], Awaitable[int]], config: Config, pid: int) -> None:
         try:
-            store = await self.open(config)
+            async with asyncio.timeout(2 * config.lease_s):  # by then others have reaped it
+                store = await asyncio.shield(self.open(config))
             count = await retry_transient(
                 lambda: operation(store),
                 is_transient=lambda error: isinstance(error, StoreUnavailable),
-                give_up_after_s=2 * config.lease_s,  # by then others have reaped it
+                give_up_after_s=2 * config.lease_s,
                 backoff=Backoff(0.02, 1.0),
                 clock=self._clock,
             )
-        except (HoldfastError, NotOpen) as error:
-            self._telemetry.emit(ServiceCrashed("recovery", f"the jobs of process {pid} wait for its lease: {error}"))
+        except (HoldfastError, NotOpen, TimeoutError) as error:
+            why = str(error) or "the store could not be opened"
+            self._telemetry.emit(ServiceCrashed("recovery", f"the jobs of process {pid} wait for its lease: {why}"))
             return
         if count:
             self._telemetry.emit(ProcessHandedBack(pid, count))

@@ -110,6 +110,12 @@ class Supervisor:
         return [child for child in self._children if child.role is role and child.leaving is None]
 
     @property
+    def _may_retire(self) -> bool:
+        """Whether one more may go on beside its successor: what it runs may last for ever, and the machine is finite."""
+        retiring = sum(child.role is Role.WORKER and child.leaving is not None for child in self._children)
+        return self._config is not None and retiring < max(self._config.processes, self._config.most_processes)
+
+    @property
     def _spares(self) -> list[Child]:
         return [child for child in self._with(Role.SPARE) if child.outdated is None]
 
@@ -136,7 +142,7 @@ class Supervisor:
         lonely = self._needs_solitary()
         if lonely:
             lonely -= self._employ(next(ready, None), Role.SOLITARY)
-        outdated = [child for child in workers if child.outdated is not None]
+        outdated = [child for child in workers if child.outdated is not None and self._may_retire]
         if outdated and missing <= 0 and self._employ(next(ready, None), Role.WORKER):
             self._retire(outdated.pop(0))
         standing_by = 0 if self._config is None else self._config.spares
@@ -163,12 +169,16 @@ class Supervisor:
                 self._leave(child, Order.DRAIN, child.outdated)
         workers = self._with(Role.WORKER)
         for child in sorted(workers, key=lambda each: each.board.worker().taken)[: max(0, len(workers) - wanted)]:
-            child.outdated = "there is less to do"
-            self._retire(child)
+            if self._may_retire:
+                child.outdated = "there is less to do"
+                self._retire(child)
         for child in self._with(Role.SOLITARY):
             seen = child.board.worker()
             idle_s = time.monotonic() - max(child.working_since_s, seen.lonely_s)
-            if not seen.taken and not child.board.runs() and idle_s > LONELY_FOR_S:
+            if child.outdated is not None:  # where there is more for it, another one is called soon
+                self._lonely_served_s = time.monotonic()
+                self._retire(child)
+            elif not seen.taken and not child.board.runs() and idle_s > LONELY_FOR_S:
                 self._lonely_served_s = time.monotonic()
                 self._leave(child, Order.RETIRE, "nothing needs to run alone")
 

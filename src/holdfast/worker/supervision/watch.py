@@ -67,7 +67,7 @@ class Watch:
 
     def _silence(self, child: Child, now_s: float) -> float:
         seen = child.board.worker()
-        if seen.worker is None:  # it has no lease that could end
+        if seen.worker is None or not seen.beat_s:  # it has no lease that could end: not yet, or not any more
             return 0.0
         return now_s - max(seen.beat_s, self._awake_since_s, child.working_since_s)
 

@@ -118,3 +118,10 @@ def test_what_is_worn_out_is_replaced(child: Seen, settings: dict[str, float], w
     time = Time()
     time.now += 50.0
     assert Watch(time).worn_out(child, Config(**settings)) == why  # type: ignore[arg-type]  # as above
+
+
+def test_a_process_that_waits_for_its_lease_may_be_silent(child: Seen) -> None:
+    """It has said who it is, and the store does not answer; the beats of the lease before do not count."""
+    child.board.introduce(UUID(int=2))
+    time = Time()
+    assert looks(Watch(time), time, child, until=1100) == []

@@ -1,0 +1,29 @@
+"""Processes that are replaced while their jobs go on: how many there can be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tests.integration.scene import scene
+from tests.supervision.crew import Crew, manned
+
+MakeCrew = Callable[..., Crew]
+LEAVES = "ends when its jobs have ended"
+
+
+@scene
+async def test_processes_that_wait_for_long_jobs_do_not_pile_up(make_crew: MakeCrew) -> None:
+    """Every one that is worn out has a job that goes on: with a successor for each there would be ever more of them."""
+    async with manned(make_crew(max_jobs=1, concurrency=8)) as crew:
+        for number in (1, 2):
+            await crew.enqueue("hold", f"go-{number}")
+            [held] = await crew.until_noted(f"holds go-{number}")
+            await crew.result(await crew.enqueue("add", 1, 2))
+            await crew.until_logged(LEAVES)
+        passed_s = time.monotonic() + 4.0  # that no third one is started cannot be heard
+        await crew.until(lambda: time.monotonic() > passed_s or f"process {held.pid} {LEAVES}" in crew.log)
+        assert len(crew.children()) == 2, crew.log
+        crew.let_go("go-1")  # there is room again
+        await crew.until_logged(f"process {held.pid} {LEAVES}")
+        crew.let_go("go-2")
