@@ -44,6 +44,7 @@ class Child:
         self.is_ready = False
         self.leaving: str | None = None
         """Why it was told to end, if it was."""
+        self.leaving_since_s = 0.0
         self.killed: str | None = None
         """Why it was killed by us, if it was."""
         self.culprits: list[RunSeen] = []
