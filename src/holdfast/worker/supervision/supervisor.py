@@ -127,7 +127,8 @@ class Supervisor:
         """Until something happens, or it is time to look again."""
         changed = asyncio.create_task(self._changed.wait())
         waiting = {changed} if signal is None else {changed, signal}
-        interval_s = None if self._config is None else self._watch.interval_s(self._config)
+        # Also before any settings are known: a process that died on its way there has to be started again.
+        interval_s = LOOK_EVERY_S if self._config is None else self._watch.interval_s(self._config)
         await asyncio.wait(waiting, timeout=interval_s, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
         self._changed.clear()
