@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 
@@ -27,3 +28,20 @@ async def test_processes_that_wait_for_long_jobs_do_not_pile_up(make_crew: MakeC
         crew.let_go("go-1")  # there is room again
         await crew.until_logged(f"process {held.pid} {LEAVES}")
         crew.let_go("go-2")
+
+
+@scene
+async def test_many_requests_for_new_code_start_no_process_each(make_crew: MakeCrew) -> None:
+    async with manned(make_crew()) as crew:
+        job = await crew.enqueue("hold", "go")
+        [held] = await crew.until_noted("holds go")
+        most = 0
+        for _ in range(10):
+            crew.send(signal.SIGHUP)
+            asked_s = time.monotonic() + 0.1  # so that each of them is heard: the next one would be taken for the same
+            await crew.until(lambda until_s=asked_s: time.monotonic() > until_s)
+            most = max(most, len(crew.children()))
+        assert most <= 3, "the worker, its successor, and one that is not wanted any more"
+        await crew.until_logged(f"process {held.pid} {LEAVES}")
+        crew.let_go("go")
+        assert await crew.result(job) == held.pid

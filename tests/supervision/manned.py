@@ -19,9 +19,6 @@ from pathlib import Path
 from holdfast import Holdfast, RetryPolicy, current_job
 
 HERE = Path(os.environ["MANNED_PLACE"])
-if (HERE / "dies at import").exists():
-    (HERE / "dies at import").unlink()
-    os.kill(os.getpid(), signal.SIGKILL)
 hf = Holdfast(**json.loads(os.environ["MANNED_SETTINGS"]))
 ONCE = RetryPolicy(max_attempts=1)
 AGAIN = RetryPolicy(max_attempts=2, base=0.0, cap=0.0)

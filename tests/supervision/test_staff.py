@@ -25,15 +25,6 @@ async def test_a_process_that_does_not_get_ready_is_tried_again_and_says_why(mak
 
 
 @scene
-async def test_a_process_that_dies_during_its_imports_is_replaced(make_crew: MakeCrew) -> None:
-    crew = make_crew()
-    crew.let_go("dies at import")
-    async with manned(crew):
-        assert await crew.result(await crew.enqueue("add", 1, 2)) == 3
-        assert "was killed by signal 9 (SIGKILL) before it was ready" in crew.log
-
-
-@scene
 async def test_an_app_that_does_not_exist_ends_it(make_crew: MakeCrew) -> None:
     async with manned(make_crew(), "-A", "two:apps") as crew:
         assert await crew.ended() == Exit.USAGE

@@ -47,6 +47,7 @@ class Child:
         """Its settings, once it has said them; another process's may differ, after new code was loaded."""
         self.leaving: str | None = None
         """Why it was told to end, if it was."""
+        self.leaving_since_s = 0.0
         self.killed: str | None = None
         """Why it was killed by us, if it was."""
         self.culprits: list[RunSeen] = []

@@ -31,15 +31,14 @@ from holdfast.worker.supervision.child import Child, Role
 from holdfast.worker.supervision.line import Order, Word
 from holdfast.worker.supervision.recovery import Recovery
 from holdfast.worker.supervision.scale import Scale
-from holdfast.worker.supervision.watch import LOOK_EVERY_S, Watch, describe
+from holdfast.worker.supervision.watch import LOOK_EVERY_S, STOP_MARGIN_S, Watch, describe
 
 #: A spare is started so long after the last worker: what starts together competes for the same processor.
 SPARE_AFTER_S: Final = 1.0
 #: A process that worked for less than this and died was no good; so many in a row, and the next one has to wait.
 SHORT_LIFE_S: Final = 5.0
 SHORT_LIVES: Final = 5
-#: Beyond the grace period, for winding up; then it is killed.
-STOP_MARGIN_S: Final = 10.0
+#: So long for winding up after an order to end now; then it is killed.
 NOW_MARGIN_S: Final = 10.0
 #: A process for lonely jobs ends when it has seen none for so long.
 LONELY_FOR_S: Final = 5.0
@@ -116,6 +115,11 @@ class Supervisor:
         return self._config is not None and retiring < max(self._config.processes, self._config.most_processes)
 
     @property
+    def _crowded(self) -> bool:
+        """Whether others that were to stand by are on their way out: as many as are told to go would start meanwhile."""
+        return any(child.role is Role.SPARE and child.leaving is not None for child in self._children)
+
+    @property
     def _spares(self) -> list[Child]:
         return [child for child in self._with(Role.SPARE) if child.outdated is None]
 
@@ -123,6 +127,7 @@ class Supervisor:
         """Until something happens, or it is time to look again."""
         changed = asyncio.create_task(self._changed.wait())
         waiting = {changed} if signal is None else {changed, signal}
+        # Also before any settings are known: a process that died on its way there has to be started again.
         interval_s = LOOK_EVERY_S if self._config is None else self._watch.interval_s(self._config)
         await asyncio.wait(waiting, timeout=interval_s, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
@@ -150,7 +155,7 @@ class Supervisor:
             standing_by = 0
         needed = max(0, missing) + lonely + min(1, len(outdated)) + standing_by
         available = sum(child.role is Role.SPARE for child in self._spares)
-        if available < needed and time.monotonic() >= self._start_again_s:
+        if available < needed and not self._crowded and time.monotonic() >= self._start_again_s:
             await self._start()
             self._changed.set()  # there may be more to start
 
@@ -196,6 +201,7 @@ class Supervisor:
 
     def _leave(self, child: Child, order: Order, why: str) -> None:
         child.leaving = why
+        child.leaving_since_s = time.monotonic()
         child.order(order)
 
     async def _start(self) -> None:
@@ -273,6 +279,8 @@ class Supervisor:
         for child, why, culprits in self._watch.look(self._at_work(), config):
             self._telemetry.emit(ProcessKilled(child.pid, why))
             child.kill(why, culprits)
+        for child in self._watch.overstaying(self._children, config):
+            child.kill(f"it did not end when it was told to: {child.leaving}")
         for child in self._with(Role.WORKER):
             if child.outdated is None:
                 child.outdated = self._watch.worn_out(child, config)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from holdfast.config import Config
 from holdfast.worker.supervision.board import RunSeen
-from holdfast.worker.supervision.child import Child
+from holdfast.worker.supervision.child import Child, Role
 
 #: A process that has shown no sign of life for this share of a lease is ended, while its lease still lasts.
 SILENT: Final = 0.6
@@ -17,6 +17,8 @@ LOOK_EVERY_S: Final = 0.5
 LOOK_EVERY: Final = 0.1
 #: A supervisor that did not come to look for this share of a lease was held up itself, and does not trust what it sees.
 HELD_UP: Final = 0.3
+#: Beyond the grace period, for winding up; then it is killed.
+STOP_MARGIN_S: Final = 10.0
 
 
 class Sentence(NamedTuple):
@@ -53,6 +55,14 @@ class Watch:
                 yield Sentence(child, f"{shown} did not end at its hard limit of {overdue[0].limit_s:g} s", overdue)
             elif (silent_s := self._silence(child, now_s)) > SILENT * config.lease_s:
                 yield Sentence(child, f"it has shown no sign of life for {silent_s:.1f} s", ())
+
+    def overstaying(self, children: Iterable[Child], config: Config) -> Iterator[Child]:
+        """Those that only stood by, were told to end and have not: something of theirs hangs while it starts."""
+        now_s = self._monotonic()
+        for child in children:
+            told = child.role is Role.SPARE and child.leaving is not None and child.killed is None
+            if told and now_s - child.leaving_since_s > config.grace_s + STOP_MARGIN_S:
+                yield child
 
     def worn_out(self, child: Child, config: Config) -> str | None:
         """Why a process should be replaced by a new one, if it should."""
