@@ -20,7 +20,7 @@ async def test_a_hand_back_that_never_gets_to_the_store_is_given_up() -> None:
     with socket.socket() as nobody:  # bound, and not listening: every connection is refused
         nobody.bind(("127.0.0.1", 0))
         recovery = Recovery(make_store, telemetry=Telemetry())
-        recovery.use(Config(url=f"postgresql://me@127.0.0.1:{nobody.getsockname()[1]}/jobs", lease_s=0.5))
-        recovery.hand_back(uuid4(), pid=1, why="it died", cause=Cause.WORKER_LOST, suspects=[])
+        config = Config(url=f"postgresql://me@127.0.0.1:{nobody.getsockname()[1]}/jobs", lease_s=0.5)
+        recovery.hand_back(uuid4(), config, pid=1, why="it died", cause=Cause.WORKER_LOST, suspects=[])
         async with asyncio.timeout(20):
             await recovery.close()

@@ -147,11 +147,12 @@ def test_a_store_is_made_once_and_checked_without_being_made(tmp_path: Path) -> 
     first = hold("migrate", "--check", *where, cwd=tmp_path)
     assert (first.code, first.out) == (
         1,
-        "new.db has schema version 0; to be applied: 0001_jobs.sql, 0002_leader.sql\n",
+        "new.db has schema version 0; to be applied: 0001_jobs.sql, 0002_leader.sql, 0003_worker_lag.sql\n",
     )
     assert not (tmp_path / "new.db").exists()
     made = hold("migrate", *where, "--json", cwd=tmp_path).json
-    assert made == {"place": "new.db", "schema": 2, "newest": 2, "applied": ["0001_jobs.sql", "0002_leader.sql"]}
+    applied = ["0001_jobs.sql", "0002_leader.sql", "0003_worker_lag.sql"]
+    assert made == {"place": "new.db", "schema": 3, "newest": 3, "applied": applied}
     assert hold("migrate", *where, cwd=tmp_path).out == "new.db is up to date: schema version 2\n"
     with closing(sqlite3.connect(tmp_path / "new.db")) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (2,)
