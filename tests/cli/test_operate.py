@@ -153,6 +153,6 @@ def test_a_store_is_made_once_and_checked_without_being_made(tmp_path: Path) -> 
     made = hold("migrate", *where, "--json", cwd=tmp_path).json
     applied = ["0001_jobs.sql", "0002_leader.sql", "0003_worker_lag.sql"]
     assert made == {"place": "new.db", "schema": 3, "newest": 3, "applied": applied}
-    assert hold("migrate", *where, cwd=tmp_path).out == "new.db is up to date: schema version 2\n"
+    assert hold("migrate", *where, cwd=tmp_path).out == "new.db is up to date: schema version 3\n"
     with closing(sqlite3.connect(tmp_path / "new.db")) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+        assert db.execute("PRAGMA user_version").fetchone() == (3,)
