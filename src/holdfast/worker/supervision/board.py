@@ -97,8 +97,8 @@ class Board:
     def introduce(self, worker: WorkerId | None) -> None:
         """Say who this is, before the store hears of it: whoever dies in between can still be handed back.
 
-        None: nobody any more, and nothing is left to be handed back. No beat is expected before the first one: the store
-        may be out of reach for long, and there is no lease meanwhile.
+        None: nobody any more, and nothing is left to be handed back. No beat is expected before the first one: the
+        store may be out of reach for long, and there is no lease meanwhile.
         """
         self.expect_no_beat()
         self._memory[_ID_AT : _ID_AT + 16] = _NOBODY if worker is None else worker.bytes
