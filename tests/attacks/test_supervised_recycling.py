@@ -45,3 +45,14 @@ async def test_many_requests_for_new_code_start_no_process_each(make_crew: MakeC
         await crew.until_logged(f"process {held.pid} {LEAVES}")
         crew.let_go("go")
         assert await crew.result(job) == held.pid
+
+
+@scene
+async def test_a_process_for_lonely_jobs_gets_new_code_as_others_do(make_crew: MakeCrew) -> None:
+    async with manned(make_crew()) as crew:
+        job = await crew.enqueue("hold_alone", "go")
+        [alone] = await crew.until_noted("holds go")
+        crew.send(signal.SIGHUP)
+        await crew.until_logged(f"process {alone.pid} {LEAVES}: the code is loaded anew")
+        crew.let_go("go")
+        assert await crew.result(job) == alone.pid

@@ -80,6 +80,17 @@ async def die(how: str) -> None:
 
 
 @hf.task(timeout=None)
+async def hold_alone(name: str) -> int:
+    """Kills its process twice, so that it has to run alone; then it runs until it is let go."""
+    note("comes")
+    if runs("comes") <= 2:
+        os._exit(1)
+    note(f"holds {name}")
+    await told(name)
+    return os.getpid()
+
+
+@hf.task(timeout=None)
 async def poison(neighbours: int) -> None:
     """Kills its process every time, the first two times together with all its neighbours."""
     note("poison")

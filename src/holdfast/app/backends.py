@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -26,6 +27,13 @@ def make_store(config: Config, *, clock: Clock | None = None) -> Store:
     if is_postgres(config.url):
         return _postgres(config, clock=clock)
     return SqliteStore(sqlite_path(config.url), watermarks=_watermarks(config), clock=clock)
+
+
+def from_anywhere(config: Config) -> Config:
+    """The settings that name the same file also to a process with another current directory."""
+    if is_postgres(config.url) or (path := sqlite_path(config.url)) == ":memory:":
+        return config
+    return config.with_arguments(url=f"sqlite:///{quote(str(Path(path).absolute()))}")
 
 
 def for_another_process(config: Config, store: Store) -> Config:

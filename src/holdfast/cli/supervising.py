@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.app import Holdfast
-from holdfast.app.backends import make_store
+from holdfast.app.backends import from_anywhere, make_store
 from holdfast.app.working import work
 from holdfast.cli.exits import Exit
 from holdfast.runtime.loop import run_loop
@@ -79,7 +79,8 @@ def work_at(post: Post, hf: Holdfast, settings: Mapping[str, Any], *, prepare: C
     """In a worker process: do as the supervisor says; the exit code."""
     hf.config = hf.config.with_arguments(**settings)
     prepare()
-    post.say(Word.LOADED, settings=hf.config.values())
+    # The app may have changed the directory; the supervisor has not.
+    post.say(Word.LOADED, settings=from_anywhere(hf.config).values())
     log = logging.getLogger("holdfast")
     log.debug("process %d stands by", os.getpid())
     return Exit.HANDED_BACK if run_loop(work(hf, {}, post=post)) else Exit.OK

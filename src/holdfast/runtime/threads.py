@@ -55,8 +55,11 @@ class ThreadPool:
         """Calls that have not begun."""
         return self._waiting
 
-    async def run(self, fn: Callable[[], T] | ThreadCall[T]) -> T:
-        """Run `fn` in a thread and return what it returns."""
+    async def run(self, fn: Callable[[], T] | ThreadCall[T], *, lingers: Callable[[], bool] = lambda: False) -> T:
+        """Run `fn` in a thread and return what it returns.
+
+        `lingers` is asked when the awaiter is cancelled while the function runs: True to wait on until that has ended.
+        """
         loop = asyncio.get_running_loop()
         work = fn if isinstance(fn, ThreadCall) else ThreadCall(fn)
         call = _Call(work, contextvars.copy_context(), loop, loop.create_future())
@@ -67,14 +70,19 @@ class ThreadPool:
                 self._add_thread()
             self._waiting += 1
             self._calls.put(call)
-        try:
-            result, error = await call.future
-        except asyncio.CancelledError:
-            with self._lock:
-                if not call.begun:
-                    call.withdrawn = True
-                    self._waiting -= 1
-            raise
+        while True:
+            try:
+                result, error = await call.future
+                break
+            except asyncio.CancelledError:
+                with self._lock:
+                    if not call.begun and not call.withdrawn:
+                        call.withdrawn = True
+                        self._waiting -= 1
+                if call.withdrawn or not lingers():
+                    raise
+                if call.future.cancelled():  # else the answer came together with the cancellation
+                    call.future = loop.create_future()
         if error is None:
             return cast(T, result)
         try:

@@ -231,6 +231,13 @@ class Executor:
                 loop.call_soon_threadsafe(self._limits.start, run, plan.hard_s)
             strikes.start_from_thread(plan.soft_s)
 
+        def lingers() -> bool:
+            """A middleware, say, had no more patience: the run is not over while its function goes on."""
+            if run.interruption is not None or not run.in_thread or _is_torn_down(run):
+                return False
+            strikes.cancel()
+            return True
+
         loop = asyncio.get_running_loop()
         # As a `partial`: a function of ours around the task's could be interrupted when that has returned.
         call = ThreadCall(partial(plan.task.function, *args, **kwargs), begin=begin)
@@ -238,7 +245,7 @@ class Executor:
         # All threads may hang. Then what waits for one is given back, so that another worker can have it.
         waiting = plan.hard_s and loop.call_later(plan.hard_s, _give_up_waiting, run)
         try:
-            return await self._threads.run(call)
+            return await self._threads.run(call, lingers=lingers)
         finally:
             strikes.close()
             run.in_thread = False  # what follows, a middleware or a clean-up, is on the loop again

@@ -26,7 +26,7 @@ class LateThread:
     def __init__(self) -> None:
         self.run_to_interrupt: Run | None = None
 
-    async def run(self, call: ThreadCall[object]) -> object:
+    async def run(self, call: ThreadCall[object], **_: object) -> object:
         assert self.run_to_interrupt is not None
         self.run_to_interrupt.interruption = Interruption.DRAIN
         result, error = call.carry_out(copy_context())

@@ -110,13 +110,13 @@ class Supervisor:
 
     @property
     def _may_retire(self) -> bool:
-        """Whether one more may go on beside its successor: what it runs may last for ever."""
+        """Whether one more may go on beside its successor: what it runs may last for ever, a machine is finite."""
         retiring = sum(child.role is Role.WORKER and child.leaving is not None for child in self._children)
         return self._config is not None and retiring < max(self._config.processes, self._config.most_processes)
 
     @property
     def _crowded(self) -> bool:
-        """Whether spares are on their way out: as many as are told to go would be started meanwhile."""
+        """Whether some that were to stand by are on their way out: one more for each of them would be too many."""
         return any(child.role is Role.SPARE and child.leaving is not None for child in self._children)
 
     @property
