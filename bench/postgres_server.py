@@ -51,7 +51,7 @@ def _times(pid: int) -> list[int]:
     """User and system time of its own, then of its children that have ended, in ticks."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:  # reaped since: then the postmaster's own line has it, or will have
+    except (FileNotFoundError, ProcessLookupError):  # reaped since: then the postmaster's own line has it, or will have
         return [0, 0, 0, 0]
     return [int(field) for field in stat.rpartition(")")[2].split()[11:15]]
 
