@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from holdfast.config import Config
 from holdfast.core.cause import Cause
+from holdfast.core.errors import ConfigError
 from holdfast.runtime.backoff import Backoff
 from holdfast.runtime.processes import told_end
 from holdfast.runtime.signals import StopSignals
@@ -223,14 +224,21 @@ class Supervisor:
     def _on_word(self, child: Child, word: str, details: dict[str, Any]) -> None:
         match word:
             case Word.LOADED:
-                self._config = child.config = _settings_of(details)
-                self._recovery.open(child.config)
+                self._take_settings(child, details)
             case Word.READY:
                 child.is_ready = True
                 self._last_ready_s = time.monotonic()
                 self._failing.reset()
                 self._telemetry.emit(ProcessReady(child.pid, self._last_ready_s - child.started_s))
         self._changed.set()
+
+    def _take_settings(self, child: Child, details: dict[str, Any]) -> None:
+        try:
+            self._config = child.config = _settings_of(details)
+        except (ConfigError, LookupError, TypeError, AttributeError) as error:
+            child.kill(f"its settings cannot be understood here: {error}")
+        else:
+            self._recovery.open(child.config)
 
     def _on_end(self, child: Child, code: int) -> None:
         self._children.remove(child)
