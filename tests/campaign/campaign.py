@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -185,6 +185,18 @@ def _judge(plan: Plan, place: Campaign, crew: Crew, nemesis: Nemesis, seconds: f
         incidents.append(f"integrity_check: {integrity}")
     for log in sorted(place.logs.iterdir()):
         lines = log.read_text("utf-8", "replace").splitlines()
-        if found := next((line for line in lines if any(word in line for word in _COMPLAINTS)), None):
+        if found := next(_complaints(lines), None):
             incidents.append(f"{log}: {found}")
     return Outcome(plan, place.directory, report, causes, nemesis.strikes, crew.deaths, seconds, incidents)
+
+
+def _complaints(lines: list[str]) -> Iterator[str]:
+    """Lines that a sound program does not write.
+
+    Not counted is one of the driver's: when a server is restarted at the moment in which a command is given up, asyncpg
+    leaves a future behind that has the end of the connection in it, and that it never looks at.
+    """
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        drivers = "was never retrieved" in line and "exception=ConnectionDoesNotExistError(" in following
+        if any(word in line for word in _COMPLAINTS) and not drivers:
+            yield line

@@ -67,6 +67,7 @@ class Supervisor:
         self._generation = 0
         self._changed = asyncio.Event()
         self._failing = Backoff(1.0, 30.0)
+        self._dying = Backoff(0.5, 5.0)  # shorter: it may be jobs that kill them, and others wait
         self._start_again_s = 0.0
         self._last_ready_s = 0.0
         self._short_lives = 0
@@ -209,13 +210,13 @@ class Supervisor:
         try:
             child = await Child.start(self._command, generation=self._generation)
         except OSError as error:
-            self._fail(f"no process could be started: {error}")
+            self._fail(f"no process could be started: {error}", self._failing)
             return
         self._children.append(child)
         child.follow(on_word=self._on_word, on_end=self._on_end)
 
-    def _fail(self, why: str) -> None:
-        pause_s = self._failing.next()
+    def _fail(self, why: str, backoff: Backoff) -> None:
+        pause_s = backoff.next()
         self._start_again_s = time.monotonic() + pause_s
         self._telemetry.emit(ProcessFailed(why, pause_s))
 
@@ -270,13 +271,19 @@ class Supervisor:
         if code in self._hopeless and not self._last_ready_s:
             self._code = code  # wrong from the start: another try would end the same way
         else:
-            self._fail(f"process {child.pid} {told_end(code)} before it was ready")
+            self._fail(f"process {child.pid} {told_end(code)} before it was ready", self._failing)
 
     def _count_short_lives(self, child: Child) -> None:
-        lived_s = time.monotonic() - child.working_since_s
-        self._short_lives = self._short_lives + 1 if child.killed is None and lived_s < SHORT_LIFE_S else 0
+        if child.role is Role.SPARE:
+            return
+        if child.killed is not None or time.monotonic() - child.working_since_s >= SHORT_LIFE_S:
+            self._short_lives = 0
+            self._dying.reset()
+            return
+        self._short_lives += 1
         if self._short_lives >= SHORT_LIVES:
-            self._fail(f"{self._short_lives} processes in a row have died within {SHORT_LIFE_S:g} s")
+            why = f"{self._short_lives} processes in a row have died within {SHORT_LIFE_S:g} s"
+            self._fail(why, self._dying)
 
     # ------------------------------------------------------------ watch
 
