@@ -196,7 +196,7 @@ def _complaints(lines: list[str]) -> Iterator[str]:
     Not counted is one of the driver's: when a server is restarted at the moment in which a command is given up, asyncpg
     leaves a future behind that has the end of the connection in it, and that it never looks at.
     """
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line, following in zip(lines, [*lines[1:], ""], strict=False):
         drivers = "was never retrieved" in line and "exception=ConnectionDoesNotExistError(" in following
         if any(word in line for word in _COMPLAINTS) and not drivers:
             yield line
