@@ -83,8 +83,11 @@ def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> 
         "postgres: enqueue, 100 callers": (_COSTS, lambda: library("callers")),
         "postgres: drain, one worker": (_COSTS, lambda: library("drain")),
         "postgres: drain, two workers": (_COSTS, lambda: library("drain", 2)),
-        "postgres: drain, under a supervisor": ("/s", lambda: supervised.drain(fresh(), jobs, supervised.SUPERVISED)),
-        "postgres: drain, the same without one": ("/s", lambda: supervised.drain(fresh(), jobs, supervised.ALONE)),
+        "postgres: drain, under a supervisor": (
+            "/s",
+            lambda: supervised.drain(fresh(), 4 * jobs, supervised.SUPERVISED),
+        ),
+        "postgres: drain, the same without one": ("/s", lambda: supervised.drain(fresh(), 4 * jobs, supervised.ALONE)),
         "postgres: idle supervisor, its processes": ("% of a core", lambda: supervised.idle(fresh())),
         "postgres: pickup, p50 p99": ("ms", lambda: postgres_library.pickup(fresh(), 300)),
         "postgres: claim of 50, 1,000 and 1,000,000 waiting": (

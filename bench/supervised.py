@@ -1,6 +1,7 @@
 """What the supervisor costs: the same jobs drained by `holdfast worker`, and by the same worker in one plain process.
 
-The rate is taken from the store's own record, from the first claim to the last ending: starting up is not part of it.
+The rate is taken from the store's own record, from the first claim to the last ending. Starting up is not part of it:
+the queue is paused until every process, the spare included, has come to rest.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ _IDLE_FOR_S = 5.0
 def drain(url: str, jobs: int, command: list[str]) -> float:
     """Jobs per second."""
     asyncio.run(_prepare(url, jobs))
+    asyncio.run(_set_paused(url, paused=True))
     worker = _start(command, url)
     try:
+        _come_to_rest(worker.pid, processes=3 if command == SUPERVISED else 1)
+        asyncio.run(_set_paused(url, paused=False))
         return asyncio.run(_rate(url, jobs))
     finally:
         worker.send_signal(signal.SIGTERM)
@@ -37,9 +41,7 @@ def idle(url: str) -> tuple[float, float]:
     asyncio.run(_prepare(url, 0))
     worker = _start([*SUPERVISED, "--processes", "2"], url)
     try:
-        while len(pids := [worker.pid, *_children(worker.pid)]) < 4:
-            time.sleep(0.1)
-        time.sleep(_IDLE_FOR_S)  # until they have settled down
+        pids = _come_to_rest(worker.pid, processes=4)
         before = [_cpu_s(pid) for pid in pids]
         time.sleep(_IDLE_FOR_S)
         used = [after - start for after, start in zip(map(_cpu_s, pids), before, strict=True)]
@@ -47,6 +49,26 @@ def idle(url: str) -> tuple[float, float]:
     finally:
         worker.send_signal(signal.SIGTERM)
         worker.wait(60)
+
+
+def _come_to_rest(pid: int, *, processes: int) -> list[int]:
+    """Wait until there are so many and they have next to nothing to do for a while."""
+    used, since = -1.0, time.monotonic()
+    while time.monotonic() - since < 1:
+        pids = [pid, *_children(pid)]
+        now = sum(map(_cpu_s, pids))
+        if len(pids) < processes or now > used + 0.03:
+            used, since = now, time.monotonic()
+        time.sleep(0.05)
+    return pids
+
+
+async def _set_paused(url: str, *, paused: bool) -> None:
+    from bench.tasks import hf
+
+    hf.config = hf.config.with_arguments(url=url)
+    async with hf:
+        await (hf.queues.pause if paused else hf.queues.resume)("default")
 
 
 def _start(command: list[str], url: str) -> subprocess.Popen[bytes]:
