@@ -45,7 +45,7 @@ from holdfast.worker.middleware import Middleware, surrounded
 from holdfast.worker.providers import Providers
 from holdfast.worker.run import Interruption, Run
 from holdfast.worker.soft_limit import SoftLimited
-from holdfast.worker.supervision.board import Board
+from holdfast.worker.supervision.board import Board, task_text
 from holdfast.worker.supervision.watching import Watched
 from holdfast.worker.thread_strikes import ThreadStrikes
 
@@ -63,6 +63,8 @@ class Plan(NamedTuple):
     encode_result: Callable[[Any], bytes]
     policy: RetryPolicy
     verdicts: Verdicts
+    text: bytes
+    """Its name, as the board shows it."""
     soft_s: float | None
     hard_s: float | None
 
@@ -151,8 +153,8 @@ class Executor:
             options = task.options
             signature = Signature(task)
             encode_result = partial(signature.encode_result, limit=self._config.result_limit)
-            limits = (options.soft_timeout_s, options.timeout_s)
-            plan = Plan(task, signature, encode_result, options.retry, Verdicts(options.retry), *limits)
+            limits, text = (options.soft_timeout_s, options.timeout_s), task_text(task.name)
+            plan = Plan(task, signature, encode_result, options.retry, Verdicts(options.retry), text, *limits)
             self._plans[task.name] = plan
         if job.options is not None:
             plan = _overridden(plan, job.options)
@@ -168,7 +170,8 @@ class Executor:
         if run.interruption is not None:
             return self._interrupted(run, plan, None)
         if self._board is not None:
-            run.watched = Watched(self._board, run.job, plan.verdicts, plan.hard_s if task.is_async else None)
+            limit_s = plan.hard_s if task.is_async else None
+            run.watched = Watched(self._board, run.job, plan.verdicts, plan.text, limit_s)
         run.user_code = run.task
         try:
             if task.is_async:

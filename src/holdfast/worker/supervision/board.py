@@ -1,10 +1,11 @@
 """What a worker process does now, in memory that its supervisor reads: also after a death that left no time for words.
 
 Written by the worker process alone, without locks and without waiting; read by its supervisor alone. A run's row counts
-once its token is in it, which is written last and taken out first: a process may die between any two bytes.
+once its token is in it, which is written last and taken out first: a process may die between any two bytes. Every run
+pays for it, so beginning is one write of one row, whose last field is the token.
 
     header   worker id, beat, loop lag, slots taken, jobs done, when lonely jobs were last seen, rows in use
-    row      token, job id, began, overdue from, limit, verdict for that case (`core.overdue`), name of the task
+    row      job id, began, overdue from, limit, verdict for that case (`core.overdue`), name of the task, token
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ MOST_ROWS: Final = 10_000
 NO_LIMIT: Final = (math.inf, math.inf, math.nan)
 
 _HEADER_BYTES: Final = 128
-_ROW = struct.Struct("=q16sdddd72s")
-_AFTER_TOKEN = struct.Struct("=16sdddd72s")
+_ROW = struct.Struct("=16sdddd72sq")
 _LIMITS = struct.Struct("=ddd")
-_LIMITS_AT: Final = 8 + 16 + 8
+_LIMITS_AT: Final = 16 + 8
 _NUMBER = struct.Struct("=q")
+_TOKEN_AT: Final = _ROW.size - _NUMBER.size
+_write_row = _ROW.pack_into
+_write_number = _NUMBER.pack_into
 _SECONDS = struct.Struct("=d")
 _ID_AT, _BEAT_AT, _LAG_AT, _TAKEN_AT, _DONE_AT, _LONELY_AT, _ROWS_AT = 0, 16, 24, 32, 40, 48, 56
 _NOBODY: Final = bytes(16)
@@ -122,28 +125,26 @@ class Board:
     def begin(
         self, token: int, job_id: JobId, now_s: float, task: bytes, limits: tuple[float, float, float] = NO_LIMIT
     ) -> int:
-        """User code begins; returns the row, to be given to `limit` and `end`. `limits` as there, in that order."""
-        row = self._free.pop() if self._free else self._new_row()
-        at = _HEADER_BYTES + row * _ROW.size
-        _AFTER_TOKEN.pack_into(self._memory, at + 8, job_id.bytes, now_s, *limits, task)
-        _NUMBER.pack_into(self._memory, at, token)
-        return row
+        """User code begins; returns where it stands, to be given to `limit` and `end`. `limits` as there, in order."""
+        at = self._free.pop() if self._free else self._new_row()
+        overdue_s, limit_s, verdict = limits
+        _write_row(self._memory, at, job_id.bytes, now_s, overdue_s, limit_s, verdict, task, token)
+        return at
 
-    def limit(self, row: int, *, overdue_s: float, limit_s: float, verdict: float) -> None:
+    def limit(self, at: int, *, overdue_s: float, limit_s: float, verdict: float) -> None:
         """From then on the run is overdue, and is ended with its process if need be."""
-        at = _HEADER_BYTES + row * _ROW.size + _LIMITS_AT
-        _LIMITS.pack_into(self._memory, at, overdue_s, limit_s, verdict)
+        _LIMITS.pack_into(self._memory, at + _LIMITS_AT, overdue_s, limit_s, verdict)
 
-    def end(self, row: int) -> None:
+    def end(self, at: int) -> None:
         """User code has ended: whatever kills the process from here on was not this run."""
-        _NUMBER.pack_into(self._memory, _HEADER_BYTES + row * _ROW.size, 0)
-        self._free.append(row)
+        _write_number(self._memory, at + _TOKEN_AT, 0)
+        self._free.append(at)
 
     def _new_row(self) -> int:
-        row = self._rows
+        at = _HEADER_BYTES + self._rows * _ROW.size
         self._rows += 1
-        _NUMBER.pack_into(self._memory, _ROWS_AT, self._rows)
-        return row
+        _write_number(self._memory, _ROWS_AT, self._rows)
+        return at
 
     # ------------------------------------------------------------ the supervisor reads
 
@@ -158,7 +159,7 @@ class Board:
         (rows,) = _NUMBER.unpack_from(self._memory, _ROWS_AT)
         seen = []
         for row in range(min(rows, MOST_ROWS)):
-            token, job_id, began_s, overdue_s, limit_s, verdict, task = _ROW.unpack_from(
+            job_id, began_s, overdue_s, limit_s, verdict, task, token = _ROW.unpack_from(
                 self._memory, _HEADER_BYTES + row * _ROW.size
             )
             if token:
