@@ -91,12 +91,12 @@ def _run_tests(ablation: Ablation, scratch: Path) -> Verdict:
 
 def _write(verdicts: list[Verdict]) -> None:
     rows = [
-        "| promise | safeguard taken out | where | caught by |",
-        "|---|---|---|---|",
+        "| promise | safeguard taken out | where | caught by | after |",
+        "|---|---|---|---|--:|",
         *(
             f"| {each.ablation.promise} | {each.ablation.safeguard} "
             f"| `{each.ablation.file.removeprefix('src/holdfast/')}` "
-            f"| {f'`{each.caught_by}`' if each.caught_by else '**not caught**'} |"
+            f"| {f'`{each.caught_by}`' if each.caught_by else '**not caught**'} | {each.seconds:.0f} s |"
             for each in verdicts
         ),
     ]
