@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
 from holdfast.core.errors import HoldfastError
+from holdfast.core.shown import shown
 from holdfast.runtime.processes import told_end
 from holdfast.worker.isolation.wire import Message, decode, encode
 
@@ -89,7 +90,7 @@ class Isolate:
                 case Died(why):
                     raise CannotStart(f"it {why} before it was ready")
                 case other:
-                    raise CannotStart(f"it said {other!r:.200} in place of being ready")
+                    raise CannotStart(f"it said {shown(other, 200)} in place of being ready")
         except BaseException:
             await isolate.end(within_s=0)
             raise
