@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 from uuid import UUID
 
 from holdfast.core.cause import Cause
@@ -30,6 +30,9 @@ from holdfast.core.shown import shown
 from holdfast.worker.run import Interruption, Run
 
 Message: TypeAlias = Mapping[str, Any]
+
+#: What an isolate says before it calls any of the user's code: whatever kills it from then on is that code's doing.
+BEGUN: Final[Message] = {"begun": True}
 
 _SLACK = 1024 * 1024
 
