@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+EXAMPLES ?= 5000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +11,7 @@ RUNS := $(VENV)/.holdfast-runs
 STAMP := $(VENV)/.holdfast-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench campaign ablate docs fresh-venv
+.PHONY: help run test check bench campaign ablate fuzz docs fresh-venv
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +39,9 @@ campaign: $(STAMP) ## Run processes under random faults for a while and check ev
 
 ablate: $(STAMP) ## Remove each safeguard in turn and show that a test notices
 	@$(BIN)/python -m tests.ablate $(ARGS)
+
+fuzz: $(STAMP) ## Feed every decoder of outside data with EXAMPLES strange inputs each; says each property when it has held
+	@HOLDFAST_TEST_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -v -n 2 --timeout=0 --durations=5 tests/fuzz $(ARGS)
 
 docs: $(STAMP) ## Build the documentation as a site, and check that it is true
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from holdfast.core.errors import ConfigError, InvalidOptions
 from holdfast.core.queue import parse_served
+from holdfast.core.shown import shown
 
 _DAY_S = 86_400.0
 _TEN_YEARS_S = 3650 * 86_400
@@ -248,7 +249,7 @@ def child_environment(**settings: str) -> dict[str, str]:
 
 def mask(url: str) -> str:
     """The URL with `***` in place of every password, also where it is no valid URL."""
-    url = re.sub(r"^((?:[^:/@]+://)?[^:/@]*):(?!//).*@", r"\1:***@", url, flags=re.DOTALL)
+    url = re.sub(r"^((?:[^:/@]*://)?[^:/@]*):(?!//).*@", r"\1:***@", url, flags=re.DOTALL)
     return re.sub(r"(?i)(password|passwd|pwd|secret|token)=('[^']*'|[^&\s]+)", r"\1=***", url)
 
 
@@ -300,7 +301,7 @@ def sqlite_path(url: str) -> str:
 
 def _checked(setting: Setting, value: Any) -> Any:
     """The value in its field's type; refused where it is not one."""
-    wrong = ConfigError(f"{mask(repr(value))} is not {setting.requirement}")
+    wrong = ConfigError(f"{mask(shown(value, 1_000_000))} is not {setting.requirement}")
     match setting.default:
         case bool():
             if not isinstance(value, bool):
@@ -342,7 +343,8 @@ def _from_file(path: Path, named_by: str, known: Mapping[str, Setting]) -> Itera
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"settings file {path} ({named_by}) cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    # Also RecursionError and a bare ValueError: for brackets in brackets, and for a number of thousands of digits.
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"settings file {path} ({named_by}) is not valid TOML: {error}") from error
     if path.name == "pyproject.toml":
         table = _table_of(_table_of(table, "tool", path), "holdfast", path)
@@ -355,7 +357,7 @@ def _from_file(path: Path, named_by: str, known: Mapping[str, Setting]) -> Itera
 def _table_of(table: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
     inner = table.get(name, {})
     if not isinstance(inner, dict):
-        raise ConfigError(f"{name!r} in file {path} is {inner!r}: settings go under the heading [tool.holdfast]")
+        raise ConfigError(f"{name!r} in file {path} is {shown(inner)}: settings go under the heading [tool.holdfast]")
     return inner
 
 

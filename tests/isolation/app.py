@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -203,6 +205,17 @@ async def until_there_in_worker(path: str) -> str:
     while not Path(path).exists():
         await asyncio.sleep(0.005)
     return "there"
+
+
+@hf.task(isolate=False)
+async def block_while_alive(pid: int) -> list[bool]:
+    """Blocks the event loop of its worker until that process has ended: whether it was there, and whether it ended."""
+    with contextlib.ExitStack() as stack:
+        descriptor = os.pidfd_open(pid)
+        stack.callback(os.close, descriptor)
+        watch = select.poll()
+        watch.register(descriptor, select.POLLIN)
+        return [not watch.poll(0), bool(watch.poll(20_000))]
 
 
 @hf.task

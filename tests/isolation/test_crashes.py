@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.isolation.app import hf
 
 from holdfast import RetryPolicy
 from holdfast.core.state import State
-from holdfast.telemetry.events import JobCrashed
+from holdfast.telemetry.events import Event, JobCrashed
 
 WAYS = {
     "exit": "its process exited with code 3",
@@ -48,6 +49,26 @@ async def test_three_crashes_are_poison_with_the_causes_on_record(how: str, tmp_
     assert info.error is not None
     assert info.error.message == f"its process died 3 times while it ran alone; last: {WAYS[how]}"
     assert [event.why for event in told] == [WAYS[how]] * 3
+
+
+@scene
+async def test_a_process_that_dies_before_it_begins_is_held_against_nobody() -> None:
+    async with hf:
+        crashed: list[Event] = []
+        hf.telemetry.attach(crashed.append, only=(JobCrashed,))
+        async with hf.worker(isolates=1) as worker:
+            pid = await (await app.pid.enqueue()).result(timeout=PATIENCE_S)
+            os.kill(pid, signal.SIGSTOP)  # it will not hear of the job
+            job = await app.add.enqueue(1)
+            while worker._isolates._idle:
+                await asyncio.sleep(0.001)
+            os.kill(pid, signal.SIGKILL)
+            assert await job.result(timeout=PATIENCE_S) == 2
+            info = await job.info()
+    assert crashed == []
+    assert [(run.cause, run.error and run.error.message) for run in info.attempts] == [
+        ("handed_back", "its process was killed by signal 9 (SIGKILL) before it began")
+    ]
 
 
 @scene

@@ -19,6 +19,9 @@ from holdfast.core.cause import Cause
 from holdfast.core.state import State
 from holdfast.telemetry.events import WorkerStarted
 
+#: For what does not end by itself, so that nothing has to be fair to it.
+QUICK_S = 0.1
+
 
 def began(info: JobInfo) -> bool:
     return info.stage is not None
@@ -29,7 +32,7 @@ def began(info: JobInfo) -> bool:
 )
 @scene
 async def test_the_hard_limit_holds_whatever_it_does(task: Task[[], None]) -> None:
-    async with hf, hf.worker(isolates=1):
+    async with hf, hf.worker(isolates=1, kill_after_s=QUICK_S):
         before = await (await app.pid.enqueue()).result(timeout=PATIENCE_S)
         job = await task.options(timeout=0.2).enqueue()
         info = await until(job, State.DEAD)
@@ -39,6 +42,22 @@ async def test_the_hard_limit_holds_whatever_it_does(task: Task[[], None]) -> No
     assert info.error.type == "holdfast.HardTimeout"
     assert [run.cause for run in info.attempts] == ["dead"]
     assert info.stage == str(before) != str(after)
+
+
+@scene
+async def test_the_hard_limit_holds_while_another_job_blocks_the_event_loop() -> None:
+    async with hf, hf.worker(isolates=1, kill_after_s=QUICK_S):
+        job = await app.backtrack.options(timeout=1.0).enqueue()
+        pid = int((await until(job, began)).stage or 0)
+        blocker = await app.block_while_alive.enqueue(pid)
+        was_there, ended = await blocker.result(timeout=PATIENCE_S)
+        assert was_there
+        assert ended, "while nothing else happened in its worker"
+        guilty = await until(job, State.DEAD)
+        innocent = await blocker.info()
+    assert guilty.error is not None
+    assert (guilty.error.type, guilty.attempt) == ("holdfast.HardTimeout", 1), "charged"
+    assert innocent.attempts == ()
 
 
 @scene
@@ -69,7 +88,7 @@ async def test_a_cancellation_is_passed_on(task: Task[[], None]) -> None:
 )
 @scene
 async def test_what_does_not_listen_to_its_cancellation_is_killed(task: Task[[], None]) -> None:
-    async with hf, hf.worker(isolates=1):
+    async with hf, hf.worker(isolates=1, kill_after_s=QUICK_S):
         job = await task.enqueue()
         pid = int((await until(job, began)).stage or 0)
         await job.cancel("enough")
@@ -81,7 +100,7 @@ async def test_what_does_not_listen_to_its_cancellation_is_killed(task: Task[[],
 
 @scene
 async def test_what_waits_for_a_process_can_be_cancelled() -> None:
-    async with hf, hf.worker(isolates=1):
+    async with hf, hf.worker(isolates=1, grace_s=0, kill_after_s=QUICK_S):
         first = await app.wait.enqueue()
         await until(first, began)
         second = await app.pid.enqueue()
@@ -93,7 +112,7 @@ async def test_what_waits_for_a_process_can_be_cancelled() -> None:
 
 @scene
 async def test_neighbours_are_not_hurt_by_a_kill(tmp_path: Path) -> None:
-    async with hf, hf.worker():
+    async with hf, hf.worker(kill_after_s=QUICK_S):
         here = await app.until_there_in_worker.enqueue(str(tmp_path / "go"))
         there = await app.until_there.enqueue(str(tmp_path / "go"))
         pid = (await until(there, began)).stage
@@ -107,7 +126,7 @@ async def test_neighbours_are_not_hurt_by_a_kill(tmp_path: Path) -> None:
 
 @scene
 async def test_what_a_killed_task_has_started_goes_with_it() -> None:
-    async with hf, hf.worker():
+    async with hf, hf.worker(kill_after_s=QUICK_S):
         job = await app.with_child.options(timeout=30).enqueue()
         info = await until(job, began)
         pids = [int(pid) for pid in (info.stage or "").split()]
@@ -147,7 +166,7 @@ async def test_a_drained_worker_lets_it_end(tmp_path: Path) -> None:
 @scene
 async def test_after_the_grace_period_it_is_handed_back_uncharged_and_ended(task: Task[[], None]) -> None:
     async with hf:
-        async with hf.worker(grace_s=0):
+        async with hf.worker(grace_s=0, kill_after_s=QUICK_S):
             job = await task.enqueue()
             pid = int((await until(job, began)).stage or 0)
         await gone(pid)
@@ -162,7 +181,7 @@ async def test_after_the_grace_period_it_is_handed_back_uncharged_and_ended(task
 async def test_a_run_whose_worker_was_declared_dead_is_killed_at_once() -> None:
     async with hf:
         heard = Heard(hf, WorkerStarted)
-        async with hf.worker(isolates=1, lease_s=5):
+        async with hf.worker(isolates=1, lease_s=5, kill_after_s=QUICK_S):
             await heard.next(WorkerStarted)
             job = await app.swallow.enqueue()
             info = await until(job, began)

@@ -76,12 +76,19 @@ def _check_store(config: Config, *, create: bool) -> None:
             "':memory:' is private to the process that opens it",
             hint="name a file, as in `--url sqlite:///jobs.db`",
         )
-    if not create and not Path(path).exists():
+    if not create and not _is_there(Path(path)):
         raise Refused(
             f"there is no store at {Path(path).absolute()} ({config.origin('url')})",
             hint="name another with `--url` or `-A`; `holdfast migrate` makes a new one here",
             code=Exit.STORE,
         )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # as for a name that is too long
+        return False
 
 
 AppOption = Annotated[

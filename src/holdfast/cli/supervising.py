@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.app import Holdfast
 from holdfast.app.backends import from_anywhere, make_store
 from holdfast.app.working import work
-from holdfast.cli.exits import Exit
+from holdfast.cli.exits import Exit, Refused
 from holdfast.runtime.loop import run_loop
 from holdfast.runtime.processes import die_with_parent
 from holdfast.runtime.signals import stop_signals
@@ -67,9 +67,12 @@ def _command(words: Sequence[str], line: int, board: int) -> list[str]:
 
 def take_post(text: str) -> Post:
     """In a worker process: its place under the supervisor that started it; ends with it from here on."""
-    line, board, parent = (int(part) for part in text.split(","))
-    for fd in (line, board):
-        os.set_inheritable(fd, False)
+    try:
+        line, board, parent = (int(part) for part in text.split(","))
+        for fd in (line, board):
+            os.set_inheritable(fd, False)
+    except (ValueError, OverflowError, OSError):
+        raise Refused(f"--post {text!r} was not written by a supervisor", hint="leave it out") from None
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever presses Ctrl-C means the supervisor
     return Post(socket.socket(fileno=line), Board(board))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -52,7 +53,8 @@ def moment(option: str, word: str | None) -> datetime | None:
     if word is None:
         return None
     if ago := _AGO.fullmatch(word):
-        return datetime.now(UTC) - timedelta(seconds=float(ago[1]) * _SECONDS[ago[2]])
+        with contextlib.suppress(OverflowError):  # before the year 1: then it is no moment
+            return datetime.now(UTC) - timedelta(seconds=float(ago[1]) * _SECONDS[ago[2]])
     try:
         at = datetime.fromisoformat(word)
     except ValueError:

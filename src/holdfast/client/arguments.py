@@ -93,11 +93,11 @@ class Signature:
         """A stored result, in the type that the task declares; where it does not fit any more, as plain JSON."""
         result = b"null" if result is None else result
         if self._results is None:
-            return from_json(result)
+            return plain_result(result)
         try:
             return self._results.validate_json(result)
         except ValidationError:
-            return from_json(result)
+            return plain_result(result)
 
     @functools.cached_property
     def _check(self) -> Callable[[ArgsKwargs], Any]:
@@ -209,6 +209,14 @@ def encode_json(what: str, value: Any, *, limit: int) -> bytes:
         raise InvalidArguments(f"{what} cannot be written as JSON: {str(error).splitlines()[0]}") from None
     check_json(text, limit=limit, what=what)
     return text
+
+
+def plain_result(result: bytes | None) -> Any:
+    """A stored result as plain JSON."""
+    try:
+        return None if result is None else from_json(result)
+    except ValueError as error:
+        raise InvalidArguments(f"the stored result is not readable: {error}") from None
 
 
 def decode_call(payload: bytes) -> Call:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from pydantic_core import from_json
-
+from holdfast.client.arguments import plain_result
 from holdfast.client.dead import DeadLetters
 from holdfast.client.endings import Endings
 from holdfast.client.enlisting import Enlistment
@@ -135,10 +134,5 @@ class Client:
         return [self._handle(job_id, request, enlisted=enlisted) for job_id, request in zip(ids, requests, strict=True)]
 
     def _handle(self, job_id: JobId, request: Request, *, enlisted: bool = False) -> JobHandle[Any]:
-        decode = _plain_result if request.signature is None else request.signature.decode_result
+        decode = plain_result if request.signature is None else request.signature.decode_result
         return JobHandle(job_id, self, decode, enlisted=enlisted)
-
-
-def _plain_result(result: bytes | None) -> Any:
-    """The result of a task that this process does not know: plain JSON."""
-    return None if result is None else from_json(result)

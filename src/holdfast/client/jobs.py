@@ -13,6 +13,7 @@ from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId, JobInfo
 from holdfast.core.names import check_name
 from holdfast.core.outcome import storable
+from holdfast.core.shown import shown
 from holdfast.core.state import State
 from holdfast.core.task import Registry
 from holdfast.stores.base import CancelAnswer, Hint, JobFilter, JobPage, Store
@@ -197,7 +198,7 @@ def job_filter(
 
 def check_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
-        raise InvalidOptions(f"limit={limit!r:.80}: needs a whole number from 1 to {MOST_LISTED}")
+        raise InvalidOptions(f"limit={shown(limit)}: needs a whole number from 1 to {MOST_LISTED}")
     return limit
 
 
@@ -206,20 +207,22 @@ def parse_ids(job_ids: JobId | str | Sequence[JobId | str]) -> list[JobId]:
     if isinstance(job_ids, (str, UUID)):
         return [parse_job_id(job_ids)]
     if not isinstance(job_ids, Iterable):
-        raise InvalidArguments(f"{job_ids!r:.80} is not a job id, nor a list of them")
+        raise InvalidArguments(f"{shown(job_ids)} is not a job id, nor a list of them")
     return [parse_job_id(job_id) for job_id in job_ids]
 
 
 def check_reason(reason: str) -> str:
     """Why somebody ends a job, as it can be stored."""
     if not isinstance(reason, str):
-        raise InvalidOptions(f"reason={reason!r:.80}: needs a text")
+        raise InvalidOptions(f"reason={shown(reason)}: needs a text")
     return storable(reason, _REASON_LIMIT)
 
 
 def _text(name: str, value: str | None) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise InvalidOptions(f"{name}={value!r:.80}: needs a text")
+        raise InvalidOptions(f"{name}={shown(value)}: needs a text")
+    if value is not None and storable(value, len(value)) != value:
+        raise InvalidOptions(f"{name}={shown(value)}: holds a character that no store keeps, so no job has it")
     return value
 
 
@@ -234,5 +237,5 @@ def _moment(name: str, value: datetime | None) -> float | None:
     if value is None:
         return None
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidOptions(f"{name}={value!r:.80}: needs a datetime with a time zone")
+        raise InvalidOptions(f"{name}={shown(value)}: needs a datetime with a time zone")
     return value.timestamp()

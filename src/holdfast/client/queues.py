@@ -11,6 +11,7 @@ from holdfast.core.errors import InvalidOptions
 from holdfast.core.names import check_name
 from holdfast.core.priority import check_weights
 from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.shown import shown
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Store
 
@@ -46,12 +47,12 @@ class Queues:
         if weight is not None:
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight <= 1_000_000:
                 raise InvalidOptions(
-                    f"weight={weight!r:.80}: needs a number from 0 (only when nothing else is ready) to 1,000,000"
+                    f"weight={shown(weight)}: needs a number from 0 (only when nothing else is ready) to 1,000,000"
                 )
             changes["weight"] = float(weight)
         if priorities is not None:
             if not isinstance(priorities, Mapping):
-                raise InvalidOptions(f"priorities={priorities!r:.80}: needs a mapping from names to weights")
+                raise InvalidOptions(f"priorities={shown(priorities)}: needs a mapping from names to weights")
             changes["weights"] = check_weights(priorities)
         await self._change(queue, **changes)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import Any, NamedTuple
 
-from pydantic_core import to_json
-
 from holdfast.client.arguments import Signature, encode_call, encode_json
 from holdfast.config import Config
 from holdfast.core.ids import new_job_id
@@ -16,6 +14,7 @@ from holdfast.core.retry import RetryPolicy
 from holdfast.core.unset import UNSET, given
 
 _METADATA_LIMIT = 16_384
+_OPTIONS_LIMIT = 65_536
 
 
 class Request(NamedTuple):
@@ -92,4 +91,4 @@ def _overrides(options: CallOptions, defaults: TaskOptions) -> bytes | None:
         changed["soft_timeout"] = soft_s
     if isinstance(options.retry, RetryPolicy):
         changed["retry"] = options.retry.to_data()
-    return to_json(changed) if changed else None
+    return encode_json("options", changed, limit=_OPTIONS_LIMIT) if changed else None

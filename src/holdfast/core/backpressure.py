@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.shown import shown
 
+MOST_JOBS: Final = 1_000_000_000
 SOONEST_RETRY_S = 1.0
 LATEST_RETRY_S = 60.0
 _RETRY_UNKNOWN_S = 5.0  # nothing has been measured yet: neither hammer nor give up
@@ -21,10 +24,12 @@ class Watermarks:
     def __post_init__(self) -> None:
         for name, value in (("high", self.high), ("low", self.low)):
             if isinstance(value, bool) or not isinstance(value, int):
-                raise InvalidOptions(f"watermarks: {name}={value!r:.80} must be a whole number of jobs")
+                raise InvalidOptions(f"watermarks: {name}={shown(value)} must be a whole number of jobs")
+        if self.high > MOST_JOBS:
+            raise InvalidOptions(f"watermarks: high={shown(self.high)} must not be above {MOST_JOBS:,}")
         if not 0 <= self.low < self.high:
             raise InvalidOptions(
-                f"watermarks: low={self.low} and high={self.high} need 0 <= low < high, "
+                f"watermarks: low={shown(self.low)} and high={shown(self.high)} need 0 <= low < high, "
                 "so that the queue opens again at a lower depth than it closed at"
             )
 

@@ -21,6 +21,7 @@ from holdfast.core.options import (
 )
 from holdfast.core.priority import parse_priority
 from holdfast.core.retry import RetryPolicy
+from holdfast.core.shown import shown
 from holdfast.core.unset import UNSET, Unset
 
 T = TypeVar("T")
@@ -86,7 +87,7 @@ def check_defaults(name: str, value: object) -> TaskDefaults:
     if value is None:
         return NO_DEFAULTS
     if not isinstance(value, TaskDefaults):
-        raise InvalidOptions(f"{name}={value!r:.80}: needs a TaskDefaults(…), not {type(value).__name__}")
+        raise InvalidOptions(f"{name}={shown(value)}: needs a TaskDefaults(…), not {type(value).__name__}")
     return value
 
 
@@ -95,7 +96,7 @@ def check_queue_defaults(value: Mapping[str, TaskDefaults] | None) -> Mapping[st
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InvalidOptions(f"queue_defaults={value!r:.80}: needs a mapping from queue names to TaskDefaults(…)")
+        raise InvalidOptions(f"queue_defaults={shown(value)}: needs a mapping from queue names to TaskDefaults(…)")
     for queue, defaults in value.items():
         where = f"queue_defaults[{check_name('queue', queue)!r}]"
         if not isinstance(check_defaults(where, defaults).queue, Unset):

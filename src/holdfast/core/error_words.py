@@ -10,7 +10,9 @@ _LONGEST_WORD = 100
 
 # What differs from one failure to the next of the same kind, in this order: what is quoted, then what has digits.
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
-_VARIABLE = re.compile(r"\b(?:0[xX])?[0-9a-fA-F-]*\d[\w.:-]*")
+# The second half is what has begun alike and has no digit: it is passed over as a whole, because to look at it again
+# from each of its letters would take the square of its length.
+_VARIABLE = re.compile(r"\b(?:[a-fA-F-]*+\d[\w.:-]*|(?P<plain>[a-fA-F-]++))")
 _SPACE = re.compile(r"\s+")
 _FRAME = re.compile(r'^  File "(?P<file>[^"\n]*)", line \d+, in (?P<function>.+)$', re.MULTILINE)
 _WORD = re.compile(r"\w+")
@@ -24,12 +26,12 @@ def fingerprint_of(error_type: str, message: str, traceback: str) -> str:
     """
     if not error_type and not message:
         return ""
-    same = _SPACE.sub(" ", _VARIABLE.sub("#", _QUOTED.sub("'#'", message))).strip()
+    same = _SPACE.sub(" ", _VARIABLE.sub(lambda found: found["plain"] or "#", _QUOTED.sub("'#'", message))).strip()
     frames = _FRAME.findall(traceback)
     file, function = frames[-1] if frames else ("", "")
     place = "/".join(re.split(r"[\\/]", file)[-2:])
     text = "\0".join((error_type, same, place, function))
-    return hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
+    return hashlib.blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()
 
 
 def words_of(text: str) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 from uuid import UUID, SafeUUID
 
 from holdfast.core.errors import InvalidArguments
+from holdfast.core.shown import shown
 
 JobId: TypeAlias = UUID
 
@@ -104,10 +105,8 @@ def parse_job_id(text: str | UUID) -> UUID:
         return text
     if isinstance(text, str) and _UUID_TEXT.fullmatch(text):
         return UUID(text)
-    shown = repr(text)
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
     raise InvalidArguments(
-        f"{shown} is not a job id; one looks like 01890a5d-ac96-774b-bcce-b302099a8057: copy it whole"
+        f"{shown(text)} is not a job id; one looks like 01890a5d-ac96-774b-bcce-b302099a8057: copy it whole"
     )
 
 

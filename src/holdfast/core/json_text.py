@@ -60,7 +60,7 @@ def decode_json(text: bytes) -> object:
     """The value of a stored text."""
     try:
         return json.loads(text.decode("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArguments(f"cannot be decoded as JSON: {error}") from None
 
 

@@ -6,6 +6,7 @@ import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.shown import shown
 
 NameKind: TypeAlias = Literal["queue", "task", "tenant", "tag", "key", "worker"]
 
@@ -43,7 +44,7 @@ def check_name(kind: NameKind, value: object) -> str:
     rule = _RULES[kind]
     article = "an" if rule.label[0] in "aeiou" else "a"
     if not isinstance(value, str):
-        raise InvalidOptions(f"{article} {rule.label} must be text, not {type(value).__name__}: {value!r:.80}")
+        raise InvalidOptions(f"{article} {rule.label} must be text, not {type(value).__name__}: {shown(value)}")
     if not value:
         raise InvalidOptions(f"{article} {rule.label} must not be empty; give 1 to {rule.longest} characters")
     if len(value) > rule.longest:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.names import check_name
 from holdfast.core.priority import parse_priority
 from holdfast.core.retry import RetryPolicy
+from holdfast.core.shown import shown
 from holdfast.core.unset import UNSET, Unset
 
 Seconds: TypeAlias = float | int | timedelta
@@ -21,6 +21,8 @@ DEFAULT_PRIORITY = 5
 DEFAULT_TIMEOUT_S = 300.0
 _LONGEST_S = 10 * 365 * 86_400.0
 _MOST_TAGS = 20
+_EARLIEST_S = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+_LATEST_S = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,9 @@ def seconds(name: str, value: Seconds, *, at_least: float = 0.0) -> float:
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidOptions(f"{name}={value!r:.80}: needs seconds or a timedelta, not {type(value).__name__}")
-    if math.isnan(value) or not at_least <= value <= _LONGEST_S:
-        raise InvalidOptions(f"{name}={value!r:.80}: needs to be from {at_least:g} seconds to ten years")
+        raise InvalidOptions(f"{name}={shown(value)}: needs seconds or a timedelta, not {type(value).__name__}")
+    if not at_least <= value <= _LONGEST_S:
+        raise InvalidOptions(f"{name}={shown(value)}: needs to be from {at_least:g} seconds to ten years")
     return float(value)
 
 
@@ -145,7 +147,7 @@ def check_limits(soft_s: float | None, hard_s: float | None) -> None:
 def yes_or_no(name: str, value: object) -> bool:
     """An option that is on or off."""
     if not isinstance(value, bool):
-        raise InvalidOptions(f"{name}={value!r:.80}: needs True or False, not {type(value).__name__}")
+        raise InvalidOptions(f"{name}={shown(value)}: needs True or False, not {type(value).__name__}")
     return value
 
 
@@ -156,24 +158,27 @@ def limit_s(name: str, value: Seconds | None) -> float | None:
 
 def _moment(name: str, value: datetime) -> float:
     if not isinstance(value, datetime):
-        raise InvalidOptions(f"{name}={value!r:.80}: needs a datetime with a time zone, not {type(value).__name__}")
+        raise InvalidOptions(f"{name}={shown(value)}: needs a datetime with a time zone, not {type(value).__name__}")
     if value.tzinfo is None:
         raise InvalidOptions(
             f"{name}={value.isoformat()}: has no time zone; use datetime.now(UTC), or give it one with "
             ".replace(tzinfo=…)"
         )
-    return value.timestamp()
+    at_s = value.timestamp()
+    if not _EARLIEST_S <= at_s < _LATEST_S:  # what is stored is read again as a datetime in UTC
+        raise InvalidOptions(f"{name}={value.isoformat()}: needs to be in the years 1 to 9998, in UTC")
+    return at_s
 
 
 def _policy(value: RetryPolicy) -> RetryPolicy:
     if not isinstance(value, RetryPolicy):
-        raise InvalidOptions(f"retry={value!r:.80}: needs a RetryPolicy(…), not {type(value).__name__}")
+        raise InvalidOptions(f"retry={shown(value)}: needs a RetryPolicy(…), not {type(value).__name__}")
     return value
 
 
 def _tags(value: Sequence[str]) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InvalidOptions(f"tags={value!r:.80}: needs a list of texts")
+        raise InvalidOptions(f"tags={shown(value)}: needs a list of texts")
     if len(value) > _MOST_TAGS:
         raise InvalidOptions(f"tags: {len(value)} were given, at most {_MOST_TAGS} are kept per job")
     return tuple(dict.fromkeys(check_name("tag", tag) for tag in value))
@@ -183,5 +188,5 @@ def _metadata(value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if value is None:
         return None
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise InvalidOptions(f"metadata={value!r:.80}: needs a mapping from texts to JSON values")
+        raise InvalidOptions(f"metadata={shown(value)}: needs a mapping from texts to JSON values")
     return dict(value)

@@ -92,11 +92,11 @@ def describe(exception: BaseException) -> ErrorInfo:
 
 def _name_of(kind: type[BaseException]) -> str:
     """The name under which users know an exception's class."""
-    if kind.__module__ == "builtins":
+    module: object = kind.__module__
+    if module == "builtins" or not isinstance(module, str):  # a class made by hand may say anything of itself
         return kind.__qualname__
     # Ours are known by the package's name, wherever they are defined in it.
-    module = "holdfast" if kind.__module__.startswith("holdfast.") else kind.__module__
-    return f"{module}.{kind.__qualname__}"
+    return f"{'holdfast' if module.startswith('holdfast.') else module}.{kind.__qualname__}"
 
 
 def _users_part(trace: TracebackType | None) -> TracebackType | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.shown import shown
 
 PRIORITY_NAMES: Final[Mapping[str, int]] = MappingProxyType(
     {"critical": 9, "high": 7, "normal": 5, "low": 2, "bulk": 0}
@@ -18,7 +18,7 @@ HIGHEST: Final = 9
 DEFAULT_WEIGHTS: Final[Mapping[str, int | float]] = MappingProxyType(
     {"critical": 60, "high": 30, "normal": 10, "low": 3, "bulk": 1}
 )
-_LARGEST_WEIGHT = 1_000_000
+LARGEST_WEIGHT: Final = 1_000_000
 _NAME_LIST = ", ".join(f"{name} ({number})" for name, number in PRIORITY_NAMES.items())
 
 
@@ -38,7 +38,7 @@ def parse_priority(value: int | str) -> int:
                 f"there is no priority {value[:40]!r}{_nearest(value)}; give one of {_NAME_LIST} or a number 0 to 9"
             )
     raise InvalidOptions(
-        f"priority={value!r:.80}: needs a whole number from 0 to 9 (most urgent) or one of {_NAME_LIST}"
+        f"priority={shown(value)}: needs a whole number from 0 to 9 (most urgent) or one of {_NAME_LIST}"
     )
 
 
@@ -61,14 +61,14 @@ def check_weights(weights: Mapping[str, int | float]) -> dict[str, int | float]:
     for name, weight in weights.items():
         if name not in PRIORITY_NAMES:
             raise InvalidOptions(
-                f"weights: there is no priority {name!r:.40}{_nearest(name)}; the names are {_NAME_LIST}"
+                f"weights: there is no priority {shown(name, 40)}{_nearest(name)}; the names are {_NAME_LIST}"
             )
         if isinstance(weight, bool) or not isinstance(weight, (int, float)):
-            raise InvalidOptions(f"weights: {name}={weight!r:.80} must be a number")
-        if math.isnan(weight) or not 0 <= weight <= _LARGEST_WEIGHT:
+            raise InvalidOptions(f"weights: {name}={shown(weight)} must be a number")
+        if not 0 <= weight <= LARGEST_WEIGHT:
             raise InvalidOptions(
-                f"weights: {name}={weight!r:.80} must lie between 0 (only when nothing else is ready) "
-                f"and {_LARGEST_WEIGHT:,}"
+                f"weights: {name}={shown(weight)} must lie between 0 (only when nothing else is ready) "
+                f"and {LARGEST_WEIGHT:,}"
             )
     whole = {**DEFAULT_WEIGHTS, **weights}
     if not any(whole.values()):

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
 
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.shown import shown
 
 Maker: TypeAlias = Callable[..., Any]
 ScopeName: TypeAlias = Literal["worker", "job"]
@@ -33,9 +34,9 @@ class Provide:
 
     def __post_init__(self) -> None:
         if not callable(self.make):
-            raise InvalidOptions(f"Provide({self.make!r:.80}): needs a function that makes the object")
+            raise InvalidOptions(f"Provide({shown(self.make)}): needs a function that makes the object")
         if self.scope not in get_args(ScopeName):
-            raise InvalidOptions(f'Provide(scope={self.scope!r:.80}): needs to be "worker" or "job"')
+            raise InvalidOptions(f'Provide(scope={shown(self.scope)}): needs to be "worker" or "job"')
 
 
 class _Provided:
@@ -134,7 +135,7 @@ def check_override(make: Maker, replacement: Maker) -> None:
     """Whether one maker can stand for another."""
     for each in (make, replacement):
         if not callable(each):
-            raise InvalidOptions(f"override({each!r:.80}): needs the function that Provide(…) names, and another")
+            raise InvalidOptions(f"override({shown(each)}): needs the function that Provide(…) names, and another")
     needs = {"": Provide(replacement, scope="job")}
     check_needs(needs, what=f"override by {name_of(replacement)}")
     if make in _makers(replacement):

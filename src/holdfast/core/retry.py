@@ -7,13 +7,13 @@ worker that may not be able to import the caller's classes, and must not import 
 from __future__ import annotations
 
 import difflib
-import math
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.shown import shown
 
 ExceptionRef: TypeAlias = type[BaseException] | str
 Backoff: TypeAlias = Literal["exponential", "linear", "fixed"]
@@ -177,10 +177,10 @@ def _backoff(value: object) -> Backoff | tuple[float, ...]:
 def _seconds(where: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _wrong(where, value, "must be a number of seconds")
-    if math.isnan(value) or not 0 <= value <= _LONGEST_S:
+    if not 0 <= value <= _LONGEST_S:
         raise _wrong(where, value, "must be from 0 seconds to ten years")
     return float(value)
 
 
 def _wrong(where: str, value: object, why: str) -> InvalidOptions:
-    return InvalidOptions(f"RetryPolicy: {where}={value!r:.80} {why}")
+    return InvalidOptions(f"RetryPolicy: {where}={shown(value)} {why}")

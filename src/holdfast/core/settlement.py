@@ -120,7 +120,7 @@ Settlement = Succeed | Retry | Snooze | HandBack | Crashed | Park | Bury | Cance
 UNKNOWN_TASK = "unknown_task"
 EXHAUSTED = "exhausted"
 NOT_RETRIED = "not_retried"
-_LONGEST_S = 10 * 365 * 86_400.0
+LONGEST_S = 10 * 365 * 86_400.0
 
 
 def decide(
@@ -162,7 +162,7 @@ def decide(
 def _seconds(after: float) -> float:
     """A subclass of RetryLater may have been given anything; what is not a number is its failure."""
     seconds = float(after)
-    if not 0 <= seconds <= _LONGEST_S:
+    if not 0 <= seconds <= LONGEST_S:
         raise ValueError(f"RetryLater.after is {after!r}: needs seconds from 0 to ten years")
     return seconds
 

@@ -13,6 +13,7 @@ from holdfast.core.errors import InvalidOptions, UnknownTask
 from holdfast.core.names import check_name
 from holdfast.core.options import TaskOptions
 from holdfast.core.provide import Provide, check_needs, check_places, provided_parameters
+from holdfast.core.shown import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ def define(
     """Check a decorated function and name it; `given` are providers that need not be called."""
     if not inspect.isroutine(function) or inspect.isclass(function):
         raise InvalidOptions(
-            f"@task needs a function (def or async def), not {type(function).__name__} {function!r:.80}"
+            f"@task needs a function (def or async def), not {type(function).__name__} {shown(function)}"
         )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidOptions(f"@task: {function.__qualname__} is a generator; a task returns one result")

@@ -25,6 +25,7 @@ Action: TypeAlias = Strike | BaseException | type[BaseException] | Callable[[], 
 
 _STRIKES: tuple[Strike, ...] = get_args(Strike)
 _NAME = re.compile(r"[A-Za-z0-9_.]+")
+_MOST_DIGITS = 9
 
 _declared: dict[str, str] = {}
 _armed: dict[str, _Trap] = {}
@@ -172,7 +173,7 @@ def parse(spec: str) -> tuple[Arming, ...]:
         action = next((strike for strike in _STRIKES if strike == text), None)
         if not _NAME.fullmatch(name) or action is None:
             _refuse(entry, f"needs name=action, where action is one of {', '.join(_STRIKES)}")
-        if at and not (nth.isascii() and nth.isdigit() and int(nth) >= 1):
+        if at and not (nth.isascii() and nth.isdigit() and len(nth) <= _MOST_DIGITS and int(nth) >= 1):
             _refuse(entry, "after @ comes the number of the hit to strike at, from 1")
         if name in armings:
             _refuse(entry, f"{name} is armed twice; a name takes one action")

@@ -14,8 +14,22 @@ def call_of(payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any] | None]:
     try:
         call = json.loads(payload)
         return tuple(call["args"]), dict(call["kwargs"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return (), None
+
+
+def value_of(text: bytes | str | None) -> Any:
+    """A stored JSON value; None where it is none: one bad row must not keep a person from seeing all the others."""
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def metadata_of(text: bytes | None) -> dict[str, Any] | None:
+    """An object, or none where something else is stored."""
+    found = value_of(text)
+    return found if isinstance(found, dict) else None
 
 
 def error_of(error_type: str | None, message: str | None, attempts: tuple[AttemptInfo, ...]) -> ErrorInfo | None:

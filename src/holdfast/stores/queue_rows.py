@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 from typing import Any
 
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.priority import LARGEST_WEIGHT, check_weights
 from holdfast.core.queue import QueueSettings
 
 
@@ -26,7 +26,10 @@ def from_row(paused: Any, high: Any, low: Any, weight: Any, weights: Any) -> Que
     marks = by_priority = None
     with contextlib.suppress(InvalidOptions, TypeError):
         marks = None if high is None else Watermarks(high, low)
-    with contextlib.suppress(ValueError, TypeError):
-        by_priority = None if weights is None else dict(json.loads(weights))
-    valid = isinstance(weight, int | float) and 0 <= weight < math.inf
-    return QueueSettings(paused=bool(paused), watermarks=marks, weight=weight if valid else 1.0, weights=by_priority)
+    with contextlib.suppress(ValueError, TypeError, RecursionError):
+        found = None if weights is None else dict(json.loads(weights))
+        by_priority = found and check_weights(found) and found
+    valid = isinstance(weight, int | float) and 0 <= weight <= LARGEST_WEIGHT
+    return QueueSettings(
+        paused=bool(paused), watermarks=marks, weight=float(weight) if valid else 1.0, weights=by_priority
+    )

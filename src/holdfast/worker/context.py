@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import math
+import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.core.errors import HoldfastError, InvalidOptions, LeaseLost
 from holdfast.core.job import JobId
 from holdfast.core.outcome import storable
+from holdfast.core.shown import shown
 from holdfast.stores.base import Store
 from holdfast.worker.finishing import Finishing
 from holdfast.worker.run import Interruption, Run
@@ -163,7 +164,7 @@ def _check_progress(done: float, total: float | None, stage: str | None) -> None
     for name, value in (("done", done), ("total", total)):
         if value is None and name == "total":
             continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-            raise InvalidOptions(f"progress({name}={value!r:.40}): needs a number from 0")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= sys.float_info.max:
+            raise InvalidOptions(f"progress({name}={shown(value, 40)}): needs a number from 0")
     if stage is not None and not isinstance(stage, str):
-        raise InvalidOptions(f"progress(stage={stage!r:.40}): needs a text")
+        raise InvalidOptions(f"progress(stage={shown(stage, 40)}): needs a text")

@@ -89,7 +89,7 @@ class Worker(Service):
             providers=self._life_around.providers,
             middleware=self._hooks.middleware,
             board=None if self._post is None else self._post.board,
-            isolated=IsolatedRuns(self._isolates),
+            isolated=IsolatedRuns(self._isolates, kill_after_s=self._config.kill_after_s),
         )
         try:
             if any(task.options.isolate for task in self._tasks_served()):

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from holdfast.core.cause import Cause
 from holdfast.core.job import ClaimedJob, ErrorInfo
-from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed
+from holdfast.core.settlement import (
+    LONGEST_S,
+    Bury,
+    Cancel,
+    Crashed,
+    HandBack,
+    Park,
+    Retry,
+    Settlement,
+    Snooze,
+    Succeed,
+)
 from holdfast.worker.isolation.wire import (
     Unsettled,
     answer_of,
@@ -29,7 +40,7 @@ from holdfast.worker.run import Interruption, Run
 JOB, TOKEN, WORKER = UUID(int=17), 4, UUID(int=5)
 texts = st.text(max_size=50)
 errors = st.builds(ErrorInfo, texts, texts, texts)
-delays = st.floats(0, 1e9)
+delays = st.floats(0, LONGEST_S)
 json_texts = st.none() | st.binary(max_size=50) | texts.map(lambda text: text.encode("utf-8", "surrogatepass"))
 jobs = st.builds(
     ClaimedJob,

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.config import check_schema
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.shown import shown
 
 _WAITING = ("ready", "timer", "parked", "blocked")
 _ATTACHED = ("expiry", "slot", "member", "arrival")
@@ -77,7 +78,7 @@ def grants(schema: str, roles: Sequence[tuple[str, str]]) -> str:
 
 def _lines(schema: str, duty: str, role: str) -> list[str]:
     if duty not in DUTIES:
-        raise InvalidOptions(f"there is no duty {duty!r:.80}; there are {', '.join(DUTIES)}")
+        raise InvalidOptions(f"there is no duty {shown(duty)}; there are {', '.join(DUTIES)}")
     if duty == "migrator":
         give = f"EXECUTE format('GRANT CREATE ON DATABASE %I TO %I', current_database(), {_literal(role)})"
         return [f"-- {duty}", f"DO $$ BEGIN {give}; END $$;"]
@@ -93,7 +94,7 @@ def _lines(schema: str, duty: str, role: str) -> list[str]:
 
 def _quoted(role: str) -> str:
     if not role or "\0" in role:
-        raise InvalidOptions(f"{role!r:.80} is not the name of a role")
+        raise InvalidOptions(f"{shown(role)} is not the name of a role")
     escaped = role.replace('"', '""')
     return f'"{escaped}"'
 

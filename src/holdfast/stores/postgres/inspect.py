@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
 from holdfast.core.state import State
 from holdfast.stores.base import Ended
-from holdfast.stores.job_reports import call_of, error_of
+from holdfast.stores.job_reports import call_of, error_of, metadata_of, value_of
 from holdfast.stores.postgres.transaction import Tx
 
 if TYPE_CHECKING:
@@ -58,11 +57,11 @@ def _info(row: Record | None, attempts: tuple[AttemptInfo, ...]) -> JobInfo | No
         worker=None if row["worker"] is None else str(row["worker"]),
         progress=None if row["at"] is None else Progress(row["done"], row["total"], row["at"]),
         stage=row["stage"],
-        result=None if row["result"] is None else json.loads(row["result"]),
+        result=value_of(row["result"]),
         error=error_of(row["error_type"], row["error_message"], attempts),
         attempts=attempts,
         tags=tuple(row["tags"] or ()),
-        metadata=None if row["metadata"] is None else json.loads(row["metadata"]),
+        metadata=metadata_of(row["metadata"]),
         reason=row["reason"],
         cancel_requested=row["cancel_requested"],
         args=args,

@@ -31,6 +31,7 @@ PROBE_ANSWER_S = 5.0
 _LAST_WORD_S = 1.0
 #: Beside the hints: jobs came back to old places, so that floors have to fall.
 RETURNED = 1 << 16
+_MOST_DIGITS = 9
 
 
 class Wakeups:
@@ -160,7 +161,7 @@ class Wakeups:
 
     def _on_notification(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         sender, _, bits = str(payload).partition(" ")
-        if sender == self._me or not bits.isdecimal():
+        if sender == self._me or not (bits.isascii() and bits.isdecimal() and len(bits) <= _MOST_DIGITS):
             return
         if int(bits) & RETURNED:
             self._on_returned()

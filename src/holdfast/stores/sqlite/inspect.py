@@ -13,7 +13,7 @@ from holdfast.core.error_words import words_of
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
 from holdfast.core.state import State
 from holdfast.stores.base import Ended, JobFilter, JobPage
-from holdfast.stores.job_reports import call_of, error_of
+from holdfast.stores.job_reports import call_of, error_of, metadata_of, value_of
 from holdfast.stores.sqlite.statements import load
 
 SQL = load("inspect")
@@ -104,11 +104,11 @@ def _info(db: sqlite3.Connection, job_id: bytes) -> JobInfo | None:
         worker=None if worker is None else str(UUID(bytes=worker)),
         progress=None if at is None else Progress(done, total, _time(at)),
         stage=stage,
-        result=None if result is None else json.loads(result),
+        result=value_of(result),
         error=error_of(error_type, error_message, attempts),
         attempts=attempts,
-        tags=tuple(json.loads(tags)) if tags else (),
-        metadata=None if metadata is None else json.loads(metadata),
+        tags=tuple(value_of(tags) or ()),
+        metadata=metadata_of(metadata),
         reason=reason,
         cancel_requested=bool(cancel_requested),
         args=args,

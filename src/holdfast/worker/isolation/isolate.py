@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
 from holdfast.core.errors import HoldfastError
+from holdfast.core.shown import shown
 from holdfast.runtime.processes import told_end
-from holdfast.worker.isolation.wire import Message, decode, encode
+from holdfast.worker.isolation.wire import BEGUN, Message, decode, encode
 
 #: What a process has said before its death arrives within this time, if it arrives at all.
 _LAST_WORDS_S = 0.5
@@ -34,6 +35,8 @@ class Died(NamedTuple):
     why: str
     killed: bool
     """By us, on purpose: what ran in it is not to blame for it."""
+    began: bool
+    """Whether it had begun with what was asked of it: before that, none of the user's code for it has run."""
 
 
 class CannotStart(HoldfastError):
@@ -53,6 +56,8 @@ class Isolate:
         self._killed = False
         self._fault: str | None = None
         self._called = False
+        self.began = True
+        """False from when something is asked of it until it says that it has begun with it."""
         self._ended = asyncio.ensure_future(process.wait())
         self._ended.add_done_callback(lambda _: self._hang_up())
 
@@ -89,7 +94,7 @@ class Isolate:
                 case Died(why):
                     raise CannotStart(f"it {why} before it was ready")
                 case other:
-                    raise CannotStart(f"it said {other!r:.200} in place of being ready")
+                    raise CannotStart(f"it said {shown(other, 200)} in place of being ready")
         except BaseException:
             await isolate.end(within_s=0)
             raise
@@ -108,15 +113,19 @@ class Isolate:
     async def call(self, message: Message) -> Message | Died:
         """Send a message and wait for the answer, or for the end of the process."""
         self._called = True  # what it has said before its end is still to be read
+        self.began = False
         try:
             with contextlib.suppress(ConnectionError):  # then it is dying, and that is the answer
                 self._writer.write(encode(message))
                 await self._writer.drain()
             answer = await self._receive()
+            if answer == BEGUN:
+                self.began = True
+                answer = await self._receive()
             if answer is not None:
                 return answer
             code = await asyncio.shield(self._ended)
-            return Died(self._fault or told_end(code), self._killed)
+            return Died(self._fault or told_end(code), self._killed, self.began)
         finally:
             self._called = False
             self._hang_up()

@@ -169,6 +169,7 @@ class IsolatePool:
         timer = self._idle.pop(isolate, None)
         if timer is not None:
             timer.cancel()
+        if timer is not None or not isolate.began:
             self._pause_s = self._backoff.next()  # it died of itself, and the next one may do so, too: no hot loop
         self._isolates.discard(isolate)
         self._start_wanted()

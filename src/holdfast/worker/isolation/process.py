@@ -8,7 +8,16 @@ import socket
 import threading
 
 from holdfast.worker.executor import Executor
-from holdfast.worker.isolation.wire import Message, Unsettled, answer_of, decode, encode, interrupt, requested_run
+from holdfast.worker.isolation.wire import (
+    BEGUN,
+    Message,
+    Unsettled,
+    answer_of,
+    decode,
+    encode,
+    interrupt,
+    requested_run,
+)
 from holdfast.worker.run import Run
 
 
@@ -53,6 +62,7 @@ class Server:
         self._link.send({"ready": True})
         while (message := await self._requests.get()) is not None:
             run = self._run = requested_run(message)
+            self._link.send(BEGUN)
             run.task = asyncio.get_running_loop().create_task(executor.execute(run))
             settlement = await run.task
             self._run = None

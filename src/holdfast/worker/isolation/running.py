@@ -6,6 +6,9 @@ The isolate runs it as a worker would, and answers with what is to be written; t
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import assert_never
 
 from holdfast.core.outcome import CancelHonoured, Interrupted, Outcome, ProcessDied, TimedOut
@@ -15,15 +18,16 @@ from holdfast.worker.isolation.pool import IsolatePool, NoIsolate
 from holdfast.worker.isolation.wire import Unsettled, answered, interruption_of, request_of
 from holdfast.worker.run import Interruption, Run
 
-#: A run that was told to stop, or has passed its hard limit, has so long to end; then its process is killed.
-KILL_AFTER_S = 2.0
-
 
 class IsolatedRuns:
-    """One serves all isolated runs of a worker."""
+    """One serves all isolated runs of a worker.
 
-    def __init__(self, pool: IsolatePool) -> None:
+    A run that was told to stop, or has passed its hard limit, has `kill_after_s` to end; then its process is killed.
+    """
+
+    def __init__(self, pool: IsolatePool, *, kill_after_s: float) -> None:
         self._pool = pool
+        self._kill_after_s = kill_after_s
 
     async def execute(self, run: Run, limit_s: float | None) -> Settlement | Outcome | None:
         """What is to be written, or what happened here; None when nothing may be written any more."""
@@ -43,6 +47,8 @@ class IsolatedRuns:
         match answer:
             case Died(killed=True):
                 return _stopped(run, limit_s)
+            case Died(why=why, began=False):
+                return Interrupted(f"its process {why} before it began")
             case Died(why=why):
                 return ProcessDied(f"its process {why}")
             case Unsettled.FINISHED:
@@ -73,22 +79,21 @@ class IsolatedRuns:
     async def _call(self, isolate: Isolate, run: Run, limit_s: float | None) -> Settlement | Unsettled | Died:
         loop = asyncio.get_running_loop()
         timers: list[asyncio.TimerHandle] = []
-        if limit_s is not None:
-            timers.append(loop.call_later(limit_s + KILL_AFTER_S, _kill_overdue, isolate, run))
         calling = asyncio.ensure_future(isolate.call(request_of(run)))
         try:
-            while not calling.done():
-                try:
-                    await asyncio.wait({calling})
-                except asyncio.CancelledError:
-                    if not _was_interrupted(run):
-                        raise
-                    if run.interruption is Interruption.LEASE_LOST:
-                        isolate.kill()  # others may be running it by now
-                    else:
-                        assert run.interruption is not None
-                        isolate.tell(interruption_of(run, run.interruption))
-                        timers.append(loop.call_later(KILL_AFTER_S, isolate.kill))
+            with self._limited(isolate, run, limit_s):
+                while not calling.done():
+                    try:
+                        await asyncio.wait({calling})
+                    except asyncio.CancelledError:
+                        if not _was_interrupted(run):
+                            raise
+                        if run.interruption is Interruption.LEASE_LOST:
+                            isolate.kill()  # others may be running it by now
+                        else:
+                            assert run.interruption is not None
+                            isolate.tell(interruption_of(run, run.interruption))
+                            timers.append(loop.call_later(self._kill_after_s, isolate.kill))
         except BaseException:  # the event loop ends around this
             isolate.kill()
             calling.cancel()
@@ -103,7 +108,32 @@ class IsolatedRuns:
             return answered(answer, run.job)
         except ValueError as error:
             isolate.kill()
-            return Died(f"answered with nonsense: {error}", killed=False)
+            return Died(f"answered with nonsense: {error}", killed=False, began=True)
+
+    @contextmanager
+    def _limited(self, isolate: Isolate, run: Run, limit_s: float | None) -> Iterator[None]:
+        """The hard limit, from a thread: another job may block the event loop for longer than this one may run."""
+        if limit_s is None:
+            yield
+            return
+        lock = threading.Lock()
+        over = False
+
+        def kill_overdue() -> None:
+            with lock:  # once it is over, the isolate may be somebody else's
+                if not over:
+                    run.interruption = run.interruption or Interruption.TIMEOUT
+                    isolate.kill()
+
+        timer = threading.Timer(limit_s + self._kill_after_s, kill_overdue)
+        timer.name, timer.daemon = "holdfast-limit", True
+        timer.start()
+        try:
+            yield
+        finally:
+            with lock:
+                over = True
+            timer.cancel()
 
 
 def _was_interrupted(run: Run) -> bool:
@@ -112,12 +142,6 @@ def _was_interrupted(run: Run) -> bool:
         return False
     run.task.uncancel()
     return True
-
-
-def _kill_overdue(isolate: Isolate, run: Run) -> None:
-    if run.interruption is None:
-        run.interruption = Interruption.TIMEOUT
-    isolate.kill()
 
 
 def _stopped(run: Run, limit_s: float | None) -> Outcome:

@@ -9,15 +9,30 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 from uuid import UUID
 
 from holdfast.core.cause import Cause
 from holdfast.core.job import ClaimedJob, ErrorInfo
-from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed
+from holdfast.core.settlement import (
+    LONGEST_S,
+    Bury,
+    Cancel,
+    Crashed,
+    HandBack,
+    Park,
+    Retry,
+    Settlement,
+    Snooze,
+    Succeed,
+)
+from holdfast.core.shown import shown
 from holdfast.worker.run import Interruption, Run
 
 Message: TypeAlias = Mapping[str, Any]
+
+#: What an isolate says before it calls any of the user's code: whatever kills it from then on is that code's doing.
+BEGUN: Final[Message] = {"begun": True}
 
 _SLACK = 1024 * 1024
 
@@ -45,7 +60,10 @@ def encode(message: Message) -> bytes:
 
 def decode(line: bytes) -> Message:
     """ValueError for what is not a message."""
-    message = json.loads(line)
+    try:
+        message = json.loads(line)
+    except RecursionError as error:
+        raise ValueError(f"not a message: {error}") from None
     if not isinstance(message, dict):
         raise ValueError(f"a message is an object, not {type(message).__name__}")
     return message
@@ -111,9 +129,9 @@ def answered(message: Message, job: ClaimedJob) -> Settlement | Unsettled:
         case {"ended": "succeed", "result": str() | None as result}:
             return Succeed(*run, _bytes(result))
         case {"ended": "retry", "delay_s": float() | int() as delay_s, "error": {} as error}:
-            return Retry(*run, float(delay_s), _error_from(error))
+            return Retry(*run, _seconds(delay_s), _error_from(error))
         case {"ended": "snooze", "delay_s": float() | int() as delay_s, "error": {} as error}:
-            return Snooze(*run, float(delay_s), _error_from(error))
+            return Snooze(*run, _seconds(delay_s), _error_from(error))
         case {"ended": "hand_back", "why": str() as why, "cause": str() as cause}:
             return HandBack(*run, why, Cause(cause))
         case {"ended": "crash", "why": str() as why}:
@@ -125,7 +143,13 @@ def answered(message: Message, job: ClaimedJob) -> Settlement | Unsettled:
         case {"ended": "cancel", "reason": str() as reason}:
             return Cancel(*run, reason)
         case _:
-            raise ValueError(f"not an answer: {message!r:.200}")
+            raise ValueError(f"not an answer: {shown(message, 200)}")
+
+
+def _seconds(value: float) -> float:
+    if not 0 <= value <= LONGEST_S:  # also for NaN: a job must not wait for a time that never comes
+        raise ValueError(f"not a delay: {shown(value)}")
+    return float(value)
 
 
 def _text(value: bytes | None) -> str | None:
@@ -146,4 +170,4 @@ def _error_from(fields: Message) -> ErrorInfo:
         case {"type": str() as kind, "message": str() as message, "traceback": str() as traceback}:
             return ErrorInfo(kind, message, traceback)
         case _:
-            raise ValueError(f"not an error: {fields!r:.200}")
+            raise ValueError(f"not an error: {shown(fields, 200)}")

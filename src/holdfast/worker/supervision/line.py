@@ -47,5 +47,5 @@ def parse_line(line: bytes) -> tuple[str, dict[str, Any]]:
     try:
         details = json.loads(line)
         return str(details.pop("kind")), details
-    except (ValueError, AttributeError, KeyError, TypeError):
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return "", {}
