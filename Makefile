@@ -11,7 +11,7 @@ RUNS := $(VENV)/.holdfast-runs
 STAMP := $(VENV)/.holdfast-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench campaign ablate fuzz docs fresh-venv
+.PHONY: help run test check bench campaign soak simulate ablate fuzz docs fresh-venv
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ bench: $(STAMP) ## Measure throughput and latency on this machine
 
 campaign: $(STAMP) ## Run processes under random faults for a while and check every promise
 	@$(BIN)/python -m tests.campaign $(ARGS)
+
+simulate: $(STAMP) ## Run seeds of the deterministic simulation, or replay one: ARGS="--seed 7"
+	@$(BIN)/python -m tests.simulation $(ARGS)
 
 ablate: $(STAMP) ## Remove each safeguard in turn and show that a test notices
 	@$(BIN)/python -m tests.ablate $(ARGS)

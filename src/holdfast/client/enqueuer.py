@@ -125,7 +125,8 @@ class Enqueuer:
             )
         except StoreUnavailable as error:
             # A held key may be held by this very call, whose connection was cut: whoever wants it waits by himself.
-            if not unknown or (isinstance(error, KeyHeld) and not whole):
+            # The last error counts as well: it may come when no time is left to ask whether it is worth repeating.
+            if not (unknown or error.unknown) or (isinstance(error, KeyHeld) and not whole):
                 raise
             raise OutcomeUnknown(
                 f"the store did not answer for {self._config.unknown_after_s:g} s after it had been asked to insert "

@@ -1,0 +1,118 @@
+"""What strikes processes, clocks and the way to the store, and when: drawn from the seed before the world begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from tests.simulation.process import Process
+from tests.simulation.scene import Scene
+from tests.simulation.wire import Wire
+
+
+class Nemesis:
+    """Most seeds have some kinds of faults only: what hides in few of them would drown in all."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._world = scene.world
+        self._rng = rng = Random(scene.rng.getrandbits(64))
+        kinds: list[Callable[[], None]] = [
+            self.kill,
+            self.pause,
+            self.hiccup,
+            self.block,
+            self.cut,
+            self.outage,
+            self.set_store_clock,
+            self.set_wall_clock,
+            self.restart,
+            self.restart_now,
+        ]
+        chosen = [kind for kind in kinds if rng.random() < 0.4]
+        for _ in range(rng.choice((0, 2, 4, 8)) if chosen else 0):
+            self._world.after(rng.random() * scene.faults_last_s, rng.choice(chosen))
+        self._world.after(scene.faults_last_s, self.make_peace)
+
+    def make_peace(self) -> None:
+        """From now on everything works; what was broken stays broken until somebody mends it."""
+        self._world.say("nemesis", "peace")
+        self._scene.weather.clear_up()
+        for process in self._world.processes:
+            for thread in process.threads:
+                thread.halted_until_s = min(thread.halted_until_s, self._world.now_s)
+        for wire in self._scene.network.wires:
+            wire.cut_until_s = 0.0
+        for worker in self._scene.workers:
+            worker.upgrade()
+
+    def _note(self, who: str, what: str, word: str) -> None:
+        self._world.happened[word] += 1
+        self._world.say("nemesis", f"{who}: {what}")
+
+    def _victim(self) -> tuple[Process, Wire]:
+        places = [*self._scene.workers, *self._scene.workers, *self._scene.producers]
+        place = self._rng.choice(places)
+        return place.process, place.wire
+
+    # ------------------------------------------------------------ processes
+
+    def kill(self) -> None:
+        process, _ = self._victim()
+        self._scene.killed(process, "by the nemesis")
+
+    def pause(self) -> None:
+        process, _ = self._victim()
+        seconds = self._scene.config.lease_s * self._rng.random() * 2.5
+        self._note(process.name, f"stopped for {seconds:.2f} s", "paused")
+        process.halt(seconds)
+
+    def hiccup(self) -> None:
+        process, _ = self._victim()
+        seconds = self._rng.random() * 0.2
+        self._note(process.name, f"slow for {seconds:.3f} s", "hiccup")
+        process.halt(seconds)
+
+    def block(self) -> None:
+        """Some code holds the event loop: its other threads go on."""
+        process, _ = self._victim()
+        seconds = self._scene.config.lease_s * self._rng.random() * 2
+        self._note(process.name, f"its event loop is blocked for {seconds:.2f} s", "blocked")
+        process.halt(seconds, [process.main])
+
+    def restart(self) -> None:
+        self._restart(now=False)
+
+    def restart_now(self) -> None:
+        self._restart(now=True)
+
+    def _restart(self, *, now: bool) -> None:
+        worker = self._rng.choice(self._scene.workers)
+        self._note(worker.process.name, "restarted" + " at once" * now, "restarted")
+        worker.restart(now=now)
+
+    # ------------------------------------------------------------ the way to the store
+
+    def cut(self) -> None:
+        process, wire = self._victim()
+        seconds = self._scene.config.lease_s * self._rng.random() * 2
+        self._note(process.name, f"does not reach the store for {seconds:.2f} s", "cut off")
+        wire.cut_until_s = self._world.now_s + seconds
+
+    def outage(self) -> None:
+        seconds = self._scene.config.lease_s * self._rng.random() * 1.5
+        self._note("store", f"out of reach for {seconds:.2f} s", "outage")
+        self._scene.weather.outage_until_s = self._world.now_s + seconds
+
+    # ------------------------------------------------------------ clocks
+
+    def set_store_clock(self) -> None:
+        seconds = self._rng.choice((-0.7, 0.7, -self._rng.random() * 5, self._rng.random() * 30, 3600.0))
+        self._note("store", f"its clock jumps by {seconds:.2f} s", "store clock set")
+        self._scene.server.ahead_s += seconds
+        self._scene.clock_was_set = True
+
+    def set_wall_clock(self) -> None:
+        process, _ = self._victim()
+        process.skew_s += self._rng.uniform(-4000.0, 4000.0)
+        self._note(process.name, "its wall clock is set", "wall clock set")
