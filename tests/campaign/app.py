@@ -67,12 +67,13 @@ def make_app(
         **place.where.settings,
         **{
             "lease_s": lease_s,
-            "concurrency": 50 if place.where.is_postgres else 20,
+            "concurrency": 100 if place.where.is_postgres else 20,
             "threads": 8,
             "poll_s": 0.2,
             "wait_s": 1.0,
-            "high_watermark": 2_000,  # producers are held up by it, or they would run far ahead of the workers
-            "low_watermark": 500,
+            # Producers are held up by it, or they would run far ahead of the workers.
+            "high_watermark": 4_000 if place.where.is_postgres else 2_000,
+            "low_watermark": 1_000 if place.where.is_postgres else 500,
         }
         | settings,
     )

@@ -43,9 +43,16 @@ class Stopped(Exception):
 
 
 async def run_campaign(
-    plan: Plan, directory: Path, *, say: Callable[[str], None], server: LocalPostgres | None = None
+    plan: Plan,
+    directory: Path,
+    *,
+    say: Callable[[str], None],
+    server: LocalPostgres | None = None,
+    broken_off: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Run a campaign in an empty directory; every process that it starts has ended when it returns.
+
+    Once it is `broken_off`, it strikes no more, comes to rest and is judged.
 
     On a file there; with a `server`, on PostgreSQL, and then the server and the way to it are struck as well.
     """
@@ -61,7 +68,7 @@ async def run_campaign(
             if server is not None:
                 make_tables(place.where)
             place.where.install_audit()
-            course = _Course(plan, place, say)
+            course = _Course(plan, place, say, broken_off)
             crew = Crew(
                 place,
                 course.rng,
@@ -104,7 +111,8 @@ def _proxy(server: LocalPostgres | None) -> Iterator[PostgresProxy | None]:
 class _Course:
     """How it goes, from the first process to the last."""
 
-    def __init__(self, plan: Plan, place: Campaign, say: Callable[[str], None]) -> None:
+    def __init__(self, plan: Plan, place: Campaign, say: Callable[[str], None], broken_off: Callable[[], bool]) -> None:
+        self._broken_off = broken_off
         self._plan = plan
         self._place = place
         self._say = say
@@ -148,7 +156,9 @@ class _Course:
             done = crew.deaths["workers killed"] >= plan.kills and nemesis.strikes[RESTART] >= plan.restarts
             return done and time.monotonic() > ends_at and self._tally.jobs >= plan.jobs
 
-        raging = asyncio.create_task(nemesis.rage(pause_s=plan.pause_s, between=between, enough=is_enough))
+        raging = asyncio.create_task(
+            nemesis.rage(pause_s=plan.pause_s, between=between, enough=is_enough, broken_off=self._broken_off)
+        )
         try:
             await self._watch(crew, nemesis, until_done=raging.done)
             await raging

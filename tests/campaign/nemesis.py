@@ -49,12 +49,16 @@ class Nemesis:
     def strikes_per_round(self) -> int:
         return len(self._a_round())
 
-    async def rage(self, *, pause_s: float, between: int, enough: Callable[[], bool]) -> None:
+    async def rage(
+        self, *, pause_s: float, between: int, enough: Callable[[], bool], broken_off: Callable[[], bool]
+    ) -> None:
         """Whole rounds until it is enough; `between` two strikes so many rows move, if they can."""
-        while not (self.rounds and enough()):
+        while not (self.rounds and enough()) and not broken_off():
             strikes = self._a_round()
             self._rng.shuffle(strikes)
             for name in strikes:
+                if broken_off():
+                    break
                 await self.strike(name, pause_s=pause_s, between=between)
             await self._processes.settled()
             self.rounds += 1
@@ -74,4 +78,4 @@ class Nemesis:
         deadline = time.monotonic() + _STANDSTILL_S
         wanted = self._glance.moves() + moves
         while moves and self._glance.moves() < wanted and time.monotonic() < deadline:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.2)

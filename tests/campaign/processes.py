@@ -43,7 +43,7 @@ def memory_mb(pid: int) -> float:
 
 def open_files(pid: int) -> int:
     with contextlib.suppress(OSError):
-        return len(os.listdir(f"/proc/{pid}/fd"))
+        return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
     return 0
 
 

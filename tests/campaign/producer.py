@@ -1,4 +1,4 @@
-"""A producer of the campaign: `python -m tests.campaign.producer <directory> <seed> <jobs per second> [<url>]`, until SIGTERM.
+"""A producer: `python -m tests.campaign.producer <directory> <seed> <jobs per second> [<url>]`, until SIGTERM.
 
 It enqueues singly, in bulk, with keys that others use as well, with delays; and writes down every id before the
 store can have heard of it, so that also a killed producer's history is complete.
@@ -79,7 +79,7 @@ class Producer:
         self._rng = rng
         self._rate = rate
         on_postgres = app.hf.config.url.startswith("postgres")
-        self._most = 600 if on_postgres else 30
+        self._most = 800 if on_postgres else 30
         self._names = [name for name in app.tasks if name != ORDERED]
         self._orders = Orders(app.hf, app.tasks[ORDERED], rng) if on_postgres else None
         self._ordering = asyncio.Lock()

@@ -72,10 +72,11 @@ def collect(outcome: Outcome, *, command: str) -> dict[str, Any]:
 
 
 def _lines(f: dict[str, Any]) -> Iterator[str]:
-    yield f"# Campaign of {f['date'][:10]}: {f['jobs']:,} jobs on {'PostgreSQL' if f['store'] == 'postgres' else 'SQLite'}"
+    store = "PostgreSQL" if f["store"] == "postgres" else "SQLite"
+    yield f"# Campaign of {f['date'][:10]}: {f['jobs']:,} jobs on {store}"
     yield ""
     verdict = "Sound: no promise was broken." if f["sound"] else "**Not sound**: see the violations and incidents."
-    yield f"{verdict} Repeat it with `make campaign ARGS=\"{f['command']}\"` (seed {f['seed']})."
+    yield f'{verdict} Repeat it with `make campaign ARGS="{f["command"]}"` (seed {f["seed"]}).'
     yield ""
     yield from _table(
         ("figure", "value"),

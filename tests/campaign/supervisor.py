@@ -1,4 +1,4 @@
-"""A supervisor of the campaign with worker processes: `python -m tests.campaign.supervisor <directory> <lease_s> [<url>]`.
+"""A supervisor with worker processes: `python -m tests.campaign.supervisor <directory> <lease_s> [<url>]`.
 
 It is `holdfast worker` on the app in `supervised`, as a user runs it.
 """

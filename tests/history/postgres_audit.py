@@ -17,6 +17,9 @@ from holdfast.core.state import State
 
 _COLUMNS = ("token", "worker", "attempt", "crashes")
 _NULL = "NULL"
+# Much quicker than asking the enumerations, and there are millions of rows.
+_OPS = {str(op): op for op in AuditOp}
+_STATES = {None: None} | {str(state): state for state in State}
 #: Per table: the column that names the job, the state as SQL over {row}, and which of `_COLUMNS` it has.
 _TABLES = {
     "job": ("id", _NULL, ()),
@@ -77,10 +80,7 @@ def read_postgres_audit(db: psycopg.Connection[Any], ids: Sequence[str] | None =
     some = "" if ids is None else "WHERE job_id = ANY (%s::uuid[])"
     query = f"SELECT n, job_id::text, op, state, token, worker::text, attempt, crashes, at FROM audit_trail {some}"
     rows = db.execute(f"{query} ORDER BY n", [] if ids is None else [ids])  # type: ignore[call-overload]
-    return tuple(
-        AuditRow(n, job_id, AuditOp(op), None if state is None else State(state), *rest)
-        for n, job_id, op, state, *rest in rows
-    )
+    return tuple(AuditRow(n, job_id, _OPS[op], _STATES[state], *rest) for n, job_id, op, state, *rest in rows)
 
 
 def _watch(db: psycopg.Connection[Any], table: str, schema: str) -> None:
@@ -105,9 +105,7 @@ def _watch(db: psycopg.Connection[Any], table: str, schema: str) -> None:
     _trigger(db, table, "UPDATE", action, each=f"FOR EACH ROW WHEN ({changed})")
 
 
-def _trigger(
-    db: psycopg.Connection[Any], table: str, event: str, action: str, *, each: str = "FOR EACH ROW"
-) -> None:
+def _trigger(db: psycopg.Connection[Any], table: str, event: str, action: str, *, each: str = "FOR EACH ROW") -> None:
     name = f"audit_{table}_{event.lower()}"
     _run(db, f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {action}; RETURN NULL; END $$")
     _run(db, f"CREATE TRIGGER {name} AFTER {event} ON {table} {each} EXECUTE FUNCTION {name}()")

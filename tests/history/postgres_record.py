@@ -13,6 +13,7 @@ from tests.history.store_record import assemble
 
 from holdfast.core.state import State
 
+_STATES = {str(state): state for state in State}
 _STARTED = "coalesce(extract(epoch FROM started_at), 0.0)::float8"
 #: For every state table: the columns of a `Place`, in its order; a literal where the table has none.
 _PLACES = {
@@ -53,9 +54,7 @@ def _read(db: psycopg.Connection[Any], ids: Sequence[str] | None, as_of: float) 
     if users_tables:
         for job_id, token in _some(db, "SELECT job_id::text, token FROM campaign_effect", "job_id", ids):
             effects[job_id] = (*effects.get(job_id, ()), token)
-        orders = frozenset(
-            job_id for (job_id,) in _some(db, "SELECT job_id::text FROM campaign_order", "job_id", ids)
-        )
+        orders = frozenset(job_id for (job_id,) in _some(db, "SELECT job_id::text FROM campaign_order", "job_id", ids))
     return StoreRecord(
         jobs=_jobs(db, ids),
         depth=dict(_rows(db, depth)),
@@ -70,7 +69,7 @@ def _read(db: psycopg.Connection[Any], ids: Sequence[str] | None, as_of: float) 
 
 def _jobs(db: psycopg.Connection[Any], ids: Sequence[str] | None) -> dict[str, JobRecord]:
     places = [
-        (job_id, Place(State(state), *rest))
+        (job_id, Place(_STATES[state], *rest))
         for table, columns in _PLACES.items()
         for job_id, state, *rest in _some(db, f"SELECT job_id::text, {columns} FROM {table}", "job_id", ids)
     ]

@@ -85,7 +85,7 @@ def assemble(
     attempts: Iterable[tuple[str, AttemptRow]],
     waits: Iterable[tuple[Any, ...]],
 ) -> dict[str, JobRecord]:
-    """The jobs of a store by their ids, from rows that begin with one; bodies are (id, queue, max_attempts, limit, task)."""
+    """The jobs by their ids, from rows that begin with one; bodies are (id, queue, max_attempts, limit, size, task)."""
     placed, tried, waiting = _grouped(places), _grouped(attempts), _grouped(waits)
     described = {job_id: rest for job_id, *rest in bodies}
     records = {}

@@ -1,4 +1,4 @@
-"""The life of one job as a person reads it: what was asked, what the store did, what its runs said, in order of time."""
+"""The life of one job as a person reads it: what was asked, done and said, in order of time."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ def tell(joined: Joined, job_id: str) -> str:
             lease = f", token {row.token}, worker {row.worker}" if row.token is not None else ""
             told.append((row.at, f"store   {verb} {row.state or 'job'}{lease} (row {row.n})"))
     record = joined.store.jobs.get(job_id)
-    for run in record.attempts if record else ():
-        told.append((run.ended_at, f"store   attempt {run.number}: token {run.token}, {run.cause}, {run.worker}"))
+    told += [
+        (run.ended_at, f"store   attempt {run.number}: token {run.token}, {run.cause}, {run.worker}")
+        for run in (record.attempts if record else ())
+    ]
     told.sort()
     began = told[0][0] if told else 0.0
     now = ", ".join(str(place) for place in record.places) if record else "it is not in the store"
