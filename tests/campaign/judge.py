@@ -6,6 +6,7 @@ import asyncio
 import gc
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -57,6 +58,7 @@ class Judge:
     def __init__(self, directory: Path) -> None:
         context = multiprocessing.get_context("spawn")
         self._line, theirs = context.Pipe()
+        self._asking = threading.Lock()
         self._process = context.Process(target=_serve, args=(directory, theirs), daemon=True)
         self._process.start()
         theirs.close()
@@ -79,8 +81,9 @@ class Judge:
         self._process.kill()
 
     def _ask(self, *question: object) -> Any:
-        self._line.send(question)
-        answer = self._line.recv()
+        with self._asking:  # a look that nobody waits for any more has its answer all the same
+            self._line.send(question)
+            answer = self._line.recv()
         if isinstance(answer, Exception):
             raise answer
         return answer
