@@ -6,14 +6,18 @@ import argparse
 import asyncio
 import contextlib
 import secrets
+import shlex
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.campaign import recovery
-from tests.campaign.campaign import Plan, run_campaign
-from tests.postgres.shared import DURABLE, chosen_binaries, own_directory
+from tests.campaign.campaign import Outcome, Plan, run_campaign
+from tests.campaign.faults import KINDS, parse_faults
+from tests.campaign.reporting import write_report
+from tests.postgres.shared import DURABLE, chosen_binaries, make_logins_cheap, own_directory
 
 from holdfast.local import LocalPostgres
 
@@ -25,8 +29,13 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="how long to strike at least; the same as --seconds")
     parser.add_argument("--seconds", type=float, help="how long to strike at least; as the jobs need by default")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of the nemesis")
-    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--faults", type=_faults, default=frozenset(KINDS), metavar="KIND,…", help=", ".join(KINDS))
+    parser.add_argument("--workers", type=int, default=2, help="plain ones, without a supervisor")
+    parser.add_argument("--supervisors", type=int, default=1, help="each with two processes and a spare")
     parser.add_argument("--producers", type=int, default=2)
+    parser.add_argument("--pause", type=float, default=0.4, help="seconds between two strikes, on average")
+    parser.add_argument("--patience", type=float, default=120.0, help="seconds for all to come to rest at the end")
+    parser.add_argument("--report", type=Path, metavar="DIR", help="where to; the campaign's directory by default")
     parser.add_argument("--lease", type=float, default=1.5, help="seconds")
     parser.add_argument(
         "--recovery", type=int, metavar="N", help="only measure: N kills of a process under a supervisor"
@@ -40,19 +49,43 @@ def main() -> int:
         jobs=given.jobs,
         seconds=given.seconds or 60 * (given.minutes or 0) or max(15.0, given.jobs / 200),
         workers=given.workers,
+        supervisors=given.supervisors,
         producers=given.producers,
         lease_s=given.lease,
+        pause_s=given.pause,
+        quiet_within_s=given.patience,
+        faults=given.faults,
     )
     directory = Path(tempfile.mkdtemp(prefix="holdfast-campaign-"))
-    print(f"{plan}\nfiles in {directory}", flush=True)
+    print(f"seed {plan.seed}\n{plan}\nfiles in {directory}", flush=True)
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(_server()) if given.store == "postgres" else None
-        outcome = asyncio.run(run_campaign(plan, directory, say=lambda line: print(line, flush=True), server=server))
+        if server is not None:
+            make_logins_cheap(server)
+        outcome = asyncio.run(_run(plan, directory, server))
     print(outcome)
+    written = write_report(outcome, given.report or directory, command=shlex.join(sys.argv[1:]))
+    print("report in", " and ".join(map(str, written)))
     print("SOUND" if outcome.sound else f"BROKEN: repeat it with --seed {plan.seed}; files in {directory}")
-    if outcome.sound and not given.keep:
+    if outcome.sound and given.report and not given.keep:
         shutil.rmtree(directory)
     return 0 if outcome.sound else 1
+
+
+async def _run(plan: Plan, directory: Path, server: LocalPostgres | None) -> Outcome:
+    """SIGINT and SIGTERM break it off: what has happened until then is judged."""
+    broken_off = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, broken_off.set)
+    say = lambda line: print(line, flush=True)  # noqa: E731
+    return await run_campaign(plan, directory, say=say, server=server, broken_off=broken_off.is_set)
+
+
+def _faults(text: str) -> frozenset[str]:
+    try:
+        return parse_faults(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _measure_recovery(kills: int, store: str) -> int:

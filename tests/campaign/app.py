@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.campaign.hazards import HAZARDS, add_hazards
+from tests.campaign.telling import told
+from tests.campaign.transactions import add_transactions
 from tests.campaign.where import Where
 from tests.history import RunRecorder
 
-from holdfast import Holdfast, PermanentError, RetryLater, RetryPolicy, current_job
+from holdfast import Holdfast, PermanentError, RetryLater, RetryPolicy
 from holdfast.client.task import Task
-from holdfast.worker.context import CurrentJob
 
 SOON = RetryPolicy(max_attempts=3, base=0.02, cap=0.2)
+#: What every worker serves; only those under a supervisor serve `HAZARDS`, too.
 QUEUES = ("campaign", "errands")
+__all__ = ["HAZARDS", "QUEUES", "App", "Campaign", "make_app"]
 
 
 class Campaign(NamedTuple):
@@ -41,8 +43,13 @@ class Campaign(NamedTuple):
     def logs(self) -> Path:
         return self.directory / "logs"
 
+    @property
+    def counts(self) -> Path:
+        """How often jobs ran that have to know."""
+        return self.directory / "counts"
+
     def make(self) -> None:
-        for each in (self.client, self.runs, self.logs):
+        for each in (self.client, self.runs, self.logs, self.counts):
             each.mkdir(parents=True, exist_ok=True)
 
 
@@ -51,37 +58,31 @@ class App(NamedTuple):
     tasks: dict[str, Task[..., Any]]
 
 
-def make_app(place: Campaign, *, lease_s: float, recorder: RunRecorder | None = None) -> App:
-    """`recorder`: only workers have one, nobody else runs tasks."""
+def make_app(
+    place: Campaign, *, lease_s: float, recorder: RunRecorder | None = None, url: str = "", **settings: Any
+) -> App:
+    """`recorder`: only workers have one, nobody else runs tasks. `url`: a way round to the same store."""
     hf = Holdfast(
-        place.where.address,
+        url or place.where.address,
         **place.where.settings,
-        lease_s=lease_s,
-        concurrency=50 if place.where.is_postgres else 20,
-        threads=8,
-        poll_s=0.2,
-        wait_s=1.0,
-        high_watermark=2_000,  # producers are held up by it, or they would run far ahead of the workers
-        low_watermark=500,
+        **{
+            "lease_s": lease_s,
+            "concurrency": 100 if place.where.is_postgres else 20,
+            "threads": 8,
+            "poll_s": 0.2,
+            "wait_s": 1.0,
+            # Producers are held up by it, or they would run far ahead of the workers.
+            "high_watermark": 4_000 if place.where.is_postgres else 2_000,
+            "low_watermark": 1_000 if place.where.is_postgres else 500,
+        }
+        | settings,
     )
-    tasks = [_swift, _slow, _flaky, _doomed, _snoozing, _reporting, _threaded]
-    made = {make.__name__[1:]: make(hf, recorder) for make in tasks}
+    makers = [_swift, _slow, _flaky, _doomed, _snoozing, _reporting, _threaded]
+    made = {make.__name__[1:]: make(hf, recorder) for make in makers}
+    if place.where.is_postgres:
+        made |= add_transactions(hf, recorder)
+    add_hazards(hf, recorder, place.counts)
     return App(hf, made)
-
-
-@contextlib.contextmanager
-def told(recorder: RunRecorder | None) -> Iterator[tuple[CurrentJob, Callable[[], None]]]:
-    """Records start and end of the current run; gives the job and the way to record an effect."""
-    assert recorder is not None, "only workers run tasks"
-    job = current_job()
-    run = {"token": job.token, "attempt": job.attempt, "worker": job.worker}
-    recorder.start(job.id, **run)
-    try:
-        yield job, lambda: recorder.effect(job.id, **run)
-    except BaseException as error:
-        recorder.end(job.id, **run, outcome=type(error).__name__)
-        raise
-    recorder.end(job.id, **run)
 
 
 def _swift(hf: Holdfast, recorder: RunRecorder | None) -> Task[..., Any]:

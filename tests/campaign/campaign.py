@@ -3,200 +3,240 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.campaign.app import Campaign, make_app
-from tests.campaign.crew import PRODUCER, WORKER, Crew
-from tests.campaign.nemesis import RESTART, STRIKES_PER_ROUND, Nemesis
+from tests.campaign.complaints import complaints
+from tests.campaign.crew import PRODUCER, SUPERVISOR, WORKER, Crew
+from tests.campaign.faults import FAILPOINTS, RESTART
+from tests.campaign.judge import Judge, Tally
+from tests.campaign.nemesis import Nemesis
+from tests.campaign.operators import Operators
+from tests.campaign.plan import Outcome, Plan
+from tests.campaign.processes import children_of
 from tests.campaign.record import Glance
+from tests.campaign.samples import Samples
+from tests.campaign.server_strikes import NetworkStrikes, ServerStrikes
+from tests.campaign.strikes import Killed, ProcessStrikes
+from tests.campaign.transactions import make_tables
 from tests.campaign.where import Where
-from tests.history import ClientRecorder, Report, check, load_client, load_runs
+from tests.history import ClientRecorder
+from tests.proxies.postgres import PostgresProxy
 
 from holdfast.local import LocalPostgres
 
-LOOK_EVERY_S = 0.05
+__all__ = ["Outcome", "Plan", "run_campaign"]
+
+LOOK_EVERY_S = 0.1
 SAY_EVERY_S = 1.0
-_COMPLAINTS = ("Traceback", "was never retrieved", "was never awaited", "crashed")
+JUDGE_EVERY_S = 2.0
+_ROWS_PER_JOB = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a campaign is to be."""
-
-    seed: int
-    jobs: int = 2_000
-    seconds: float = 15.0
-    workers: int = 3
-    producers: int = 2
-    lease_s: float = 1.5
-    quiet_within_s: float = 120.0
-    kills: int = 0
-    """Of workers, at least."""
-    restarts: int = 0
-    """Of the server, at least, where there is one."""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What came of it."""
-
-    plan: Plan
-    directory: Path
-    report: Report
-    causes: Counter[str]
-    """Of all runs that are on record with one, also of those that never came to user code."""
-    strikes: Counter[str]
-    deaths: Counter[str]
-    seconds: float
-    incidents: list[str] = field(default_factory=list)
-    """What no history shows: a process that crashed or hung, complaints in the logs, a damaged file."""
-
-    @property
-    def sound(self) -> bool:
-        return self.report.sound and not self.incidents
-
-    @property
-    def kills(self) -> int:
-        return self.deaths["killed"] + self.deaths["killed at a failpoint"]
-
-    @property
-    def killed_workers(self) -> int:
-        return self.deaths["workers killed"]
-
-    @property
-    def restarts(self) -> int:
-        return self.strikes[RESTART]
-
-    @property
-    def stops_past_lease(self) -> int:
-        return self.strikes["stop a worker past its lease"]
-
-    def __str__(self) -> str:
-        lines = [
-            f"seed {self.plan.seed}, {self.seconds:.0f} s, files in {self.directory}",
-            "strikes: " + ", ".join(f"{count} × {name}" for name, count in sorted(self.strikes.items())),
-            "processes: " + ", ".join(f"{count} {how}" for how, count in sorted(self.deaths.items())),
-            str(self.report),
-            "causes on record: " + ", ".join(f"{count} {cause}" for cause, count in sorted(self.causes.items())),
-        ]
-        return "\n".join([*lines, *(f"incident: {incident}" for incident in self.incidents)])
+class Stopped(Exception):
+    """The judge has found a violation: nothing that comes after it counts."""
 
 
 async def run_campaign(
-    plan: Plan, directory: Path, *, say: Callable[[str], None], server: LocalPostgres | None = None
+    plan: Plan,
+    directory: Path,
+    *,
+    say: Callable[[str], None],
+    server: LocalPostgres | None = None,
+    broken_off: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Run a campaign in an empty directory; every process that it starts has ended when it returns.
 
-    On a file there; with a `server`, on PostgreSQL, and then the server is struck as well.
+    Once it is `broken_off`, it strikes no more, comes to rest and is judged.
+
+    On a file there; with a `server`, on PostgreSQL, and then the server and the way to it are struck as well.
     """
     place = Campaign(directory)
     place.make()
     if server is not None:
         Where(url=server.url, schema="holdfast").say(directory)
-    rng = random.Random(plan.seed)
-    began = time.monotonic()
     operator = make_app(place, lease_s=plan.lease_s).hf
-    client = ClientRecorder(place.client)
-    crew = Crew(place, rng, lease_s=plan.lease_s, rate=1.5 * plan.jobs / plan.seconds / plan.producers)
     if server is not None:
         await operator.migrate()
-    async with operator:
-        place.where.install_audit()
-        glance = place.where.glance()
-        nemesis = Nemesis(crew, glance, operator, client, rng, lease_s=plan.lease_s, server=server)
+    with _proxy(server) as proxy:
+        async with operator:
+            if server is not None:
+                make_tables(place.where)
+            place.where.install_audit()
+            course = _Course(plan, place, say, broken_off)
+            crew = Crew(
+                place,
+                course.rng,
+                lease_s=plan.lease_s,
+                rate=1.5 * plan.jobs / plan.seconds / plan.producers,
+                armed=FAILPOINTS in plan.faults,
+                detour="" if proxy is None else proxy.url,
+            )
+            client = ClientRecorder(place.client)
+            processes = ProcessStrikes(crew, course.glance, course.rng, lease_s=plan.lease_s)
+            network = None if proxy is None else NetworkStrikes(proxy, course.rng, lease_s=plan.lease_s)
+            nemesis = Nemesis(
+                course.glance,
+                course.rng,
+                processes=processes,
+                operators=Operators(operator, course.glance, client, course.rng),
+                server=None if server is None else ServerStrikes(server, course.glance, course.rng),
+                network=network,
+                kinds=plan.faults,
+            )
+            try:
+                await course.run(crew, nemesis)
+            finally:
+                crew.end()
+        client.close()
+        outcome = await course.judge(crew, nemesis, processes.killed)
+    outcome.network_losses = 0 if network is None else network.sprung
+    return outcome
+
+
+@contextlib.contextmanager
+def _proxy(server: LocalPostgres | None) -> Iterator[PostgresProxy | None]:
+    if server is None:
+        yield None
+    else:
+        with PostgresProxy(server.url) as proxy:
+            yield proxy
+
+
+class _Course:
+    """How it goes, from the first process to the last."""
+
+    def __init__(self, plan: Plan, place: Campaign, say: Callable[[str], None], broken_off: Callable[[], bool]) -> None:
+        self._broken_off = broken_off
+        self._plan = plan
+        self._place = place
+        self._say = say
+        self._began = time.monotonic()
+        self._fight_s = 0.0
+        self._judge = Judge(place.directory)
+        self._tally = Tally(jobs=0, judged=0)
+        self._samples = Samples(self._judge.pid)
+        self.rng = random.Random(plan.seed)
+        self.glance: Glance = place.where.glance()
+
+    async def run(self, crew: Crew, nemesis: Nemesis) -> None:
+        """Until all is quiet, or until the judge objects."""
+        judging = asyncio.create_task(self._keep_judging())
         try:
-            await _fight(plan, crew, nemesis, glance, say)
-            await _come_to_rest(plan, crew, glance, say)
+            await self._fight(crew, nemesis)
+            self._fight_s = time.monotonic() - self._began
+            await self._come_to_rest(crew, nemesis)
+        except Stopped:
+            self._fight_s = self._fight_s or time.monotonic() - self._began
         finally:
-            crew.end()
-    client.close()
-    return _judge(plan, place, crew, nemesis, time.monotonic() - began)
+            judging.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await judging
 
+    async def _keep_judging(self) -> None:
+        while True:
+            self._tally = await asyncio.shield(self._judge.look())
+            await asyncio.sleep(JUDGE_EVERY_S)
 
-async def _fight(plan: Plan, crew: Crew, nemesis: Nemesis, glance: Glance, say: Callable[[str], None]) -> None:
-    for module, count in ((WORKER, plan.workers), (PRODUCER, plan.producers)):
-        for _ in range(count):
-            crew.hire(module)
-    ends_at = time.monotonic() + plan.seconds
-    pause_s, between = min(0.4, plan.seconds / 30), 0
-    if nemesis.strikes_server:  # most strikes are kills there: they are spread over the jobs
-        pause_s, between = 0.1, plan.jobs // (3 * STRIKES_PER_ROUND)
+    async def _fight(self, crew: Crew, nemesis: Nemesis) -> None:
+        plan = self._plan
+        crews = ((WORKER, plan.workers), (SUPERVISOR, plan.supervisors), (PRODUCER, plan.producers))
+        for module, count in crews:
+            for _ in range(count):
+                crew.hire(module)
+        ends_at = time.monotonic() + plan.seconds
+        between = min(plan.jobs // (3 * nemesis.strikes_per_round), 1_000) * _ROWS_PER_JOB
 
-    def is_enough() -> bool:
-        done = crew.deaths["workers killed"] >= plan.kills and nemesis.strikes[RESTART] >= plan.restarts
-        return done and time.monotonic() > ends_at
+        def is_enough() -> bool:
+            done = crew.deaths["workers killed"] >= plan.kills and nemesis.strikes[RESTART] >= plan.restarts
+            return done and time.monotonic() > ends_at and self._tally.jobs >= plan.jobs
 
-    raging = asyncio.create_task(nemesis.rage(pause_s=pause_s, between=between, enough=is_enough))
-    await _watch(crew, glance, nemesis, say, until_done=raging.done)
-    await raging
-    deadline = time.monotonic() + plan.quiet_within_s
-    enough = lambda: glance.counts()["job"] >= plan.jobs  # noqa: E731
-    await _watch(crew, glance, nemesis, say, until_done=enough, deadline=deadline)
+        raging = asyncio.create_task(
+            nemesis.rage(pause_s=plan.pause_s, between=between, enough=is_enough, broken_off=self._broken_off)
+        )
+        try:
+            await self._watch(crew, nemesis, until_done=raging.done)
+            await raging
+        finally:
+            raging.cancel()
 
+    async def _come_to_rest(self, crew: Crew, nemesis: Nemesis) -> None:
+        """No more jobs, no more strikes: the living must bring all that there is to an end."""
+        crew.armed = False
+        await crew.dismiss(PRODUCER)
+        deadline = time.monotonic() + self._plan.quiet_within_s
 
-async def _come_to_rest(plan: Plan, crew: Crew, glance: Glance, say: Callable[[str], None]) -> None:
-    """No more jobs, no more strikes: the living must bring all that there is to an end."""
-    crew.armed = False
-    await crew.dismiss(PRODUCER)
-    deadline = time.monotonic() + plan.quiet_within_s
+        def is_over() -> bool:
+            return not self.glance.live() and all(
+                any(self.glance.identity(pid) for pid in (child.pid, *children_of(child.pid)))
+                for child in (*crew.of(WORKER), *crew.of(SUPERVISOR))
+            )
 
-    def is_over() -> bool:
-        return not glance.live() and all(glance.identity(worker.pid) for worker in crew.of(WORKER))
+        await self._watch(crew, nemesis, until_done=is_over, deadline=deadline)
+        await crew.dismiss(WORKER, SUPERVISOR)
 
-    await _watch(crew, glance, None, say, until_done=is_over, deadline=deadline)
-    await crew.dismiss(WORKER)
+    async def _watch(
+        self, crew: Crew, nemesis: Nemesis, *, until_done: Callable[[], bool], deadline: float = float("inf")
+    ) -> None:
+        said = time.monotonic()
+        while not until_done():
+            crew.look()
+            if self._tally.violations:
+                raise Stopped
+            now = time.monotonic()
+            if now > deadline:
+                raise AssertionError(f"waited in vain; the store has {self.glance.counts()}")
+            if now - said >= SAY_EVERY_S:
+                said = now
+                self._report_progress(crew, nemesis, now - self._began)
+            await asyncio.sleep(LOOK_EVERY_S)
 
+    def _report_progress(self, crew: Crew, nemesis: Nemesis, at_s: float) -> None:
+        counts = self.glance.live_counts()
+        live = sum(counts.values()) - counts["worker"]
+        tally = self._tally
+        self._samples.take(crew, jobs=tally.jobs, live=live, strikes=nemesis.strikes)
+        shown = ", ".join(f"{count} {table}" for table, count in counts.items() if count)
+        self._say(
+            f"{at_s:6.1f} s  {tally.jobs} jobs, {tally.judged} judged, {len(tally.violations)} violations; {shown}; "
+            f"{nemesis.strikes.total()} strikes, {sum(crew.deaths.values())} deaths"
+        )
 
-async def _watch(
-    crew: Crew,
-    glance: Glance,
-    nemesis: Nemesis | None,
-    say: Callable[[str], None],
-    *,
-    until_done: Callable[[], bool],
-    deadline: float = float("inf"),
-) -> None:
-    began = said = time.monotonic()
-    while not until_done():
-        crew.look()
-        now = time.monotonic()
-        if now > deadline:
-            raise AssertionError(f"waited in vain; the store has {glance.counts()}")
-        if now - said >= SAY_EVERY_S:
-            said = now
-            counts = ", ".join(f"{count} {table}" for table, count in glance.counts().items() if count)
-            doing = "coming to rest" if nemesis is None else f"{nemesis.strikes.total()} strikes"
-            say(f"{now - began:6.1f} s  {doing}; {counts}; {sum(crew.deaths.values())} processes replaced")
-        await asyncio.sleep(LOOK_EVERY_S)
-
-
-def _judge(plan: Plan, place: Campaign, crew: Crew, nemesis: Nemesis, seconds: float) -> Outcome:
-    record = place.where.record()
-    report = check(load_client(place.client), load_runs(place.runs), record)
-    causes = Counter(row.cause for job in record.jobs.values() for row in job.attempts)
-    incidents = list(crew.incidents)
-    integrity = place.where.glance().integrity()
-    if integrity != "ok":
-        incidents.append(f"integrity_check: {integrity}")
-    for log in sorted(place.logs.iterdir()):
-        lines = log.read_text("utf-8", "replace").splitlines()
-        if found := next(_complaints(lines), None):
-            incidents.append(f"{log}: {found}")
-    return Outcome(plan, place.directory, report, causes, nemesis.strikes, crew.deaths, seconds, incidents)
-
-
-def _complaints(lines: list[str]) -> Iterator[str]:
-    """Lines that a sound program does not write.
-
-    Not counted is one of the driver's: when a server is restarted at the moment in which a command is given up, asyncpg
-    leaves a future behind that has the end of the connection in it, and that it never looks at.
-    """
-    for line, following in zip(lines, [*lines[1:], ""], strict=False):
-        drivers = "was never retrieved" in line and "exception=ConnectionDoesNotExistError(" in following
-        if any(word in line for word in _COMPLAINTS) and not drivers:
-            yield line
+    async def judge(self, crew: Crew, nemesis: Nemesis, killed: list[Killed]) -> Outcome:
+        """The judgement on all that has happened; with stories and logs where something is wrong."""
+        verdict = await self._judge.finish({each.worker: each.at_s for each in killed})
+        self._judge.close()
+        recovered: dict[str, list[float]] = defaultdict(list)
+        for each in killed:
+            if (seconds := verdict.recovered_s.get(each.worker)) is not None:
+                recovered[each.how].append(seconds)
+        incidents = list(crew.incidents)
+        integrity = self.glance.integrity()
+        if integrity != "ok":
+            incidents.append(f"integrity_check: {integrity}")
+        for log in sorted(self._place.logs.iterdir()):
+            lines = log.read_text("utf-8", "replace").splitlines()
+            if found := next(complaints(lines), None):
+                incidents.append(f"{log}: {found}")
+        for job_id, story in verdict.tally.stories.items():
+            logs = ", ".join(sorted({crew.logs[pid] for pid in verdict.tally.pids if pid in crew.logs}))
+            (self._place.directory / f"violation-{job_id}.txt").write_text(f"{story}\nlogs: {logs}\n", "utf-8")
+        return Outcome(
+            plan=self._plan,
+            directory=self._place.directory,
+            store="postgres" if self._place.where.is_postgres else "sqlite",
+            report=verdict.report,
+            causes=verdict.causes,
+            strikes=nemesis.strikes,
+            deaths=crew.deaths,
+            recovered_s={how: sorted(seconds) for how, seconds in recovered.items()},
+            samples=self._samples.all,
+            fight_s=self._fight_s,
+            seconds=time.monotonic() - self._began,
+            incidents=incidents,
+        )

@@ -1,4 +1,4 @@
-"""A producer of the campaign: `python -m tests.campaign.producer <directory> <seed> <jobs per second>`, until SIGTERM.
+"""A producer: `python -m tests.campaign.producer <directory> <seed> <jobs per second> [<url>]`, until SIGTERM.
 
 It enqueues singly, in bulk, with keys that others use as well, with delays; and writes down every id before the
 store can have heard of it, so that also a killed producer's history is complete.
@@ -18,7 +18,9 @@ from uuid import UUID
 
 from tests.campaign.app import App, Campaign, make_app
 from tests.campaign.child import die_with_parent
+from tests.campaign.transactions import Orders
 from tests.history import Answer, ClientRecorder
+from tests.history.transactions import ORDERED
 
 from holdfast import IdempotencyConflict, JobHandle, OutcomeUnknown, QueueFull, StoreUnavailable
 from holdfast.client import request
@@ -66,7 +68,7 @@ class Ledger:
             answer = Answer.UNKNOWN
         except (QueueFull, IdempotencyConflict, StoreUnavailable):
             answer = Answer.FAIL
-        for (key, fingerprint), job_id, other in zip(keys, call.ids, told, strict=True):
+        for (key, fingerprint), job_id, other in zip(keys, call.ids, told, strict=False):  # it may have ended before
             self._recorder.enqueue(job_id, answer=answer, told=other, key=key, fingerprint=fingerprint)
 
 
@@ -76,7 +78,11 @@ class Producer:
         self._ledger = ledger
         self._rng = rng
         self._rate = rate
-        self._most = 400 if app.hf.config.url.startswith("postgres") else 30
+        on_postgres = app.hf.config.url.startswith("postgres")
+        self._most = 800 if on_postgres else 30
+        self._names = [name for name in app.tasks if name != ORDERED]
+        self._orders = Orders(app.hf, app.tasks[ORDERED], rng) if on_postgres else None
+        self._ordering = asyncio.Lock()
 
     async def work(self) -> None:
         await self._open()
@@ -86,6 +92,8 @@ class Producer:
                     callers.create_task(self._ask_until(signals.wait()))
         finally:
             await self._app.hf.close()
+            if self._orders is not None:
+                self._orders.close()
 
     async def _open(self) -> None:
         """The server may be starting again just now: whoever is no worker is told so, and tries again."""
@@ -104,6 +112,9 @@ class Producer:
 
     async def _ask(self) -> int:
         draw = self._rng.random()
+        if draw < 0.1 and self._orders is not None:
+            await self._order()
+            return 1
         if draw < 0.6:
             await self._single(key=None)
             return 1
@@ -112,9 +123,16 @@ class Producer:
             return 1
         return await self._bulk()
 
+    async def _order(self) -> None:
+        """In a transaction of our own, one at a time: it has one connection."""
+        assert self._orders is not None
+        orders, n = self._orders, self._rng.randrange(1_000)
+        async with self._ordering:
+            await self._ledger.call([(None, f"{ORDERED}({n})")], lambda: orders.place(n))
+
     async def _single(self, key: int | None) -> None:
         n, options = self._rng.randrange(1_000), self._options()
-        name = self._rng.choice(list(self._app.tasks))
+        name = self._rng.choice(self._names)
         if key is not None:
             # Mostly what everybody asks for with this key; sometimes something else, which must be refused.
             name, n = "slow", key if self._rng.random() < 0.9 else n
@@ -129,7 +147,7 @@ class Producer:
     async def _bulk(self) -> int:
         count = self._rng.randrange(2, self._most)
         # Large ones are for the numbers: mostly of what takes no time.
-        tasks = list(self._app.tasks) if count < 30 else [*self._app.tasks, *["swift"] * 30]
+        tasks = self._names if count < 30 else [*self._names, *["swift"] * (30 if count < 100 else 300)]
         names = [self._rng.choice(tasks) for _ in range(count)]
         calls = [self._app.tasks[name].options(**self._options()).request(n) for n, name in enumerate(names)]
         keys = [(None, f"{name}({n})") for n, name in enumerate(names)]
@@ -143,10 +161,10 @@ class Producer:
         return options
 
 
-def main(directory: str, seed: str, rate: str) -> None:
+def main(directory: str, seed: str, rate: str, url: str = "") -> None:
     die_with_parent()
     place = Campaign(Path(directory))
-    app = make_app(place, lease_s=10.0)
+    app = make_app(place, lease_s=10.0, url=url)
     ledger = Ledger(ClientRecorder(place.client))
     asyncio.run(Producer(app, ledger, random.Random(seed), rate=float(rate)).work())
 

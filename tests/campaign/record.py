@@ -21,28 +21,37 @@ _PATIENCE_S = 30.0
 class Glance(ABC):
     """A reader of one store, which never holds anything up."""
 
+    _MOVES = "SELECT max(n) FROM audit_trail"
+
     def counts(self) -> dict[str, int]:
         """How many rows there are in each table of jobs and of workers."""
         tables = ("job", *LIVE, *ENDED, "worker")
         [row] = self.query(f"SELECT {', '.join(f'(SELECT count(*) FROM {table})' for table in tables)}")
         return dict(zip(tables, row, strict=True))
 
+    def live_counts(self) -> dict[str, int]:
+        """The same of those tables alone that stay small."""
+        tables = (*LIVE, "worker")
+        [row] = self.query(f"SELECT {', '.join(f'(SELECT count(*) FROM {table})' for table in tables)}")
+        return dict(zip(tables, row, strict=True))
+
     def live(self) -> int:
         """Jobs that have not ended."""
-        counts = self.counts()
+        counts = self.live_counts()
         return sum(counts[table] for table in LIVE)
 
-    def ended(self) -> int:
-        [(count,)] = self.query("SELECT (SELECT count(*) FROM done) + (SELECT count(*) FROM dead)")
-        return int(count)
+    def moves(self) -> int:
+        """How many rows have come and gone, if there is a trail: at least; some may have been rolled back."""
+        [(count,)] = self.query(self._MOVES)
+        return int(count or 0)
 
     def identity(self, pid: int) -> UUID | None:
         """Under which identity a process is registered now."""
         rows = self.query("SELECT id FROM worker WHERE pid = ? ORDER BY started_at DESC LIMIT 1", pid)
         return _uuid(rows[0][0]) if rows else None
 
-    def is_registered(self, worker: UUID) -> bool:
-        return bool(self.query("SELECT 1 FROM worker WHERE id = ?", worker))
+    def is_registered(self, worker: UUID | str) -> bool:
+        return bool(self.query("SELECT 1 FROM worker WHERE id = ?", UUID(str(worker))))
 
     def some(self, table: str, limit: int) -> list[UUID]:
         """A few jobs of one table."""
@@ -77,6 +86,8 @@ class SqliteGlance(Glance):
 class PostgresGlance(Glance):
     """A connection per look, too: the server may be gone between two of them, and is waited for."""
 
+    _MOVES = "SELECT last_value FROM audit_trail_n_seq"
+
     def __init__(self, url: str, schema: str) -> None:
         self._url = url
         self._schema = schema
@@ -88,7 +99,7 @@ class PostgresGlance(Glance):
                 with looking_into(self._url, self._schema) as db:
                     found = db.execute(statement.replace("?", "%s"), values)  # type: ignore[call-overload]
                     return found.fetchall() if found.description else []
-            except psycopg.OperationalError:
+            except psycopg.OperationalError:  # also the server's end amid the query
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,8 @@ class Where:
         else:
             install_audit(self.path)
 
-    def record(self, *, as_of: float | None = None) -> StoreRecord:
+    def record(self, *, as_of: float | None = None, ids: Sequence[str] | None = None) -> StoreRecord:
+        """What the store has, of all jobs or of some."""
         if self.is_postgres:
-            return read_postgres(self.url, self.schema, as_of=as_of)
-        return read_sqlite(self.path, as_of=as_of)
+            return read_postgres(self.url, self.schema, as_of=as_of, ids=ids)
+        return read_sqlite(self.path, as_of=as_of, ids=ids)

@@ -49,6 +49,7 @@ def install_audit(path: Path | str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as db:
         db.execute("BEGIN IMMEDIATE")
         db.execute(_TABLE)
+        db.execute("CREATE INDEX audit_by_job ON audit_trail (job_id)")
         _watch(db, "job", "id", "NULL", watched=("id",))
         for table, state in TABLES.items():
             _watch(db, table, "job_id", state, watched=("job_id", "token", "worker", "state"))
@@ -68,11 +69,12 @@ def read_removed_workers(db: sqlite3.Connection) -> dict[str, float]:
     return {text_id(worker): lease_until for worker, lease_until in rows}
 
 
-def read_audit(db: sqlite3.Connection) -> tuple[AuditRow, ...] | None:
-    """The whole trail, oldest first; None where none was installed."""
+def read_audit(db: sqlite3.Connection, some: str = "") -> tuple[AuditRow, ...] | None:
+    """The trail, oldest first; None where none was installed. `some`: a condition with a place for the id's column."""
     if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit_trail'").fetchone():
         return None
-    rows = db.execute("SELECT n, job_id, op, state, token, worker, attempt, crashes, at FROM audit_trail ORDER BY n")
+    query = "SELECT n, job_id, op, state, token, worker, attempt, crashes, at FROM audit_trail"
+    rows = db.execute(f"{query} {some.format('job_id')} ORDER BY n")
     return tuple(
         AuditRow(
             n=n,

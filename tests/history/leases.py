@@ -30,10 +30,14 @@ _BY_THE_TASK = frozenset({Cause.RETRY, Cause.SNOOZE})
 _CHARGED = frozenset({Cause.RETRY, Cause.REPLAY, Cause.DEAD})
 
 
-def extra_runs(joined: Joined) -> Counter[str]:
-    """Runs that did not end their job and have a cause on record, by that cause."""
-    causes = (_cause(joined.store.jobs.get(job_id), token) for job_id, token in joined.starts)
-    return Counter(str(cause) for cause in causes if cause in EXTRA_RUN_CAUSES)
+def extra_runs(joined: Joined) -> dict[str, list[str]]:
+    """Runs that did not end their job and have a cause on record: per job, those causes."""
+    extra: dict[str, list[str]] = defaultdict(list)
+    for job_id, token in joined.starts:
+        cause = _cause(joined.store.jobs.get(job_id), token)
+        if cause in EXTRA_RUN_CAUSES:
+            extra[job_id].append(str(cause))
+    return extra
 
 
 def runs_explained(joined: Joined) -> Iterator[Violation]:
@@ -157,13 +161,15 @@ def limits(joined: Joined) -> Iterator[Violation]:
                 yield Violation("I10", row.job_id, f"{sentence} (audit row {row.n})")
 
 
-def overlapping_runs(joined: Joined) -> int:
-    """Pairs of neighbouring runs of a job that were in user code at once, as far as their ends are known."""
+def overlapping_runs(joined: Joined) -> Counter[str]:
+    """Pairs of neighbouring runs of a job that were in user code at once, as far as their ends are known: per job."""
     spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for run, starts in joined.starts.items():
         ends = joined.ends.get(run, starts)
         spans[run[0]].append((starts[0].at, ends[-1].at))
-    return sum(later[0] < earlier[1] for runs in spans.values() for earlier, later in pairwise(sorted(runs)))
+    return Counter(
+        job_id for job_id, runs in spans.items() for earlier, later in pairwise(sorted(runs)) if later[0] < earlier[1]
+    )
 
 
 def _recorded_times_disjoint(record: JobRecord) -> Iterator[Violation]:

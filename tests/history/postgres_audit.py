@@ -6,7 +6,7 @@ last one left behind, so it comes after that commit: for each job, and for each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,9 @@ from holdfast.core.state import State
 
 _COLUMNS = ("token", "worker", "attempt", "crashes")
 _NULL = "NULL"
+# Much quicker than asking the enumerations, and there are millions of rows.
+_OPS = {str(op): op for op in AuditOp}
+_STATES = {None: None} | {str(state): state for state in State}
 #: Per table: the column that names the job, the state as SQL over {row}, and which of `_COLUMNS` it has.
 _TABLES = {
     "job": ("id", _NULL, ()),
@@ -51,6 +54,7 @@ def install_postgres_audit(url: str, schema: str) -> None:
             "CREATE TABLE audit_trail (n bigserial PRIMARY KEY, job_id uuid, tbl text, op text, state text, "
             "token int8, worker uuid, attempt int4, crashes int4, at float8)",
         )
+        _run(db, "CREATE INDEX audit_by_job ON audit_trail (job_id)")
         for table in _TABLES:
             _watch(db, table, schema)
         _run(db, "CREATE TABLE audit_worker (worker uuid PRIMARY KEY, lease_until float8 NOT NULL)")
@@ -68,52 +72,43 @@ def remove_postgres_audit(url: str, schema: str) -> None:
         _remove(db)
 
 
-def read_postgres_audit(db: psycopg.Connection[Any]) -> tuple[AuditRow, ...] | None:
-    """The whole trail, oldest first; None where none was installed."""
+def read_postgres_audit(db: psycopg.Connection[Any], ids: Sequence[str] | None = None) -> tuple[AuditRow, ...] | None:
+    """The whole trail, or that of some jobs, oldest first; None where none was installed."""
     [(there,)] = db.execute("SELECT to_regclass('audit_trail') IS NOT NULL").fetchall()
     if not there:
         return None
-    rows = db.execute("SELECT n, job_id, op, state, token, worker, attempt, crashes, at FROM audit_trail ORDER BY n")
-    return tuple(
-        AuditRow(
-            n=n,
-            job_id=str(job_id),
-            op=AuditOp(op),
-            state=None if state is None else State(state),
-            token=token,
-            worker=None if worker is None else str(worker),
-            attempt=attempt,
-            crashes=crashes,
-            at=at,
-        )
-        for n, job_id, op, state, token, worker, attempt, crashes, at in rows
-    )
+    some = "" if ids is None else "WHERE job_id = ANY (%s::uuid[])"
+    query = f"SELECT n, job_id::text, op, state, token, worker::text, attempt, crashes, at FROM audit_trail {some}"
+    rows = db.execute(f"{query} ORDER BY n", [] if ids is None else [ids])  # type: ignore[call-overload]
+    return tuple(AuditRow(n, job_id, _OPS[op], _STATES[state], *rest) for n, job_id, op, state, *rest in rows)
 
 
 def _watch(db: psycopg.Connection[Any], table: str, schema: str) -> None:
+    """Whole statements are noted at a time: row by row, the trail would cost the server more than the jobs do."""
     key, state, has = _TABLES[table]
 
-    def note(op: AuditOp, row: str) -> str:
+    def note(op: AuditOp, row: str, source: str = "") -> str:
         values = ", ".join(f"{row}.{name}" if name in has else _NULL for name in _COLUMNS)
         return (
             f"INSERT INTO {schema}.audit_trail (job_id, tbl, op, state, {', '.join(_COLUMNS)}, at) "
             f"SELECT {row}.{key}, '{table}', '{op}', {state.format(row=row)}, {values}, "
-            "extract(epoch FROM clock_timestamp())"
+            f"extract(epoch FROM clock_timestamp()) {source}"
         )
 
-    _run(db, f"{note(AuditOp.FOUND, table)} FROM {table}")
-    inserted, deleted = note(AuditOp.INSERT, "NEW"), note(AuditOp.DELETE, "OLD")
-    _trigger(db, table, "INSERT", inserted)
-    _trigger(db, table, "DELETE", deleted)
+    _run(db, note(AuditOp.FOUND, table, f"FROM {table}"))
+    each = "REFERENCING {} TABLE AS r FOR EACH STATEMENT"
+    _trigger(db, table, "INSERT", note(AuditOp.INSERT, "r", "FROM r"), each=each.format("NEW"))
+    _trigger(db, table, "DELETE", note(AuditOp.DELETE, "r", "FROM r"), each=each.format("OLD"))
     identity = [key, *(name for name in ("token", "worker") if name in has)]
     changed = " OR ".join(f"OLD.{name} IS DISTINCT FROM NEW.{name}" for name in identity)
-    _trigger(db, table, "UPDATE", f"{deleted}; {inserted}", when=f"WHEN ({changed})")
+    action = f"{note(AuditOp.DELETE, 'OLD')}; {note(AuditOp.INSERT, 'NEW')}"
+    _trigger(db, table, "UPDATE", action, each=f"FOR EACH ROW WHEN ({changed})")
 
 
-def _trigger(db: psycopg.Connection[Any], table: str, event: str, action: str, *, when: str = "") -> None:
+def _trigger(db: psycopg.Connection[Any], table: str, event: str, action: str, *, each: str = "FOR EACH ROW") -> None:
     name = f"audit_{table}_{event.lower()}"
     _run(db, f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {action}; RETURN NULL; END $$")
-    _run(db, f"CREATE TRIGGER {name} AFTER {event} ON {table} FOR EACH ROW {when} EXECUTE FUNCTION {name}()")
+    _run(db, f"CREATE TRIGGER {name} AFTER {event} ON {table} {each} EXECUTE FUNCTION {name}()")
 
 
 def _remove(db: psycopg.Connection[Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from holdfast.core.state import State
 
@@ -123,6 +123,7 @@ class JobRecord:
     """Blocked: the jobs that have not arrived yet."""
     limit: tuple[str, int] | None = None
     """Key and size of its concurrency limit."""
+    task: str = ""
 
     @property
     def ending(self) -> Place | None:
@@ -172,11 +173,17 @@ class StoreRecord:
     """For each worker that is gone, if there was an audit: when its lease would have ended."""
     as_of: float = 0.0
     """When it was read, on the store's clock."""
+    effects: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Rows that runs wrote in the transaction in which they finished: per job, the tokens."""
+    orders: frozenset[str] = frozenset()
+    """Jobs for which a producer wrote a row in the transaction in which it enqueued them."""
 
 
 # ---------------------------------------------------------------- JSON lines
 
 T = TypeVar("T")
+# Much quicker than asking the enumerations, and there are millions of lines.
+_OPS, _ANSWERS, _EVENTS = ({str(each): each for each in kind} for kind in (Op, Answer, RunEvent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +196,15 @@ class History(Generic[T]):
 
 def load_client(path: Path) -> History[ClientCall]:
     """The calls in a file, or in all `*.jsonl` of a directory."""
-    return _load(path, _client_call)
+    return _load(path, client_call)
 
 
 def load_runs(path: Path) -> History[RunLine]:
     """The events in a file, or in all `*.jsonl` of a directory."""
-    return _load(path, _run_line)
+    return _load(path, run_line)
 
 
-def _load(path: Path, parse: Callable[[dict[str, Any]], T]) -> History[T]:
+def _load(path: Path, parse: Callable[[bytes], T]) -> History[T]:
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     lines: list[T] = []
     torn = 0
@@ -206,18 +213,37 @@ def _load(path: Path, parse: Callable[[dict[str, Any]], T]) -> History[T]:
         torn += tail != b""
         for number, line in enumerate(whole, start=1):
             try:
-                lines.append(parse(json.loads(line)))
-            except (ValueError, KeyError, TypeError) as error:
+                lines.append(parse(line))
+            except HistoryError as error:
                 raise HistoryError(
-                    f"{file}:{number}: not a line of this history: {line[:80]!r} ({error!r}); "
-                    "only the last line of a file may be torn, so give each writer a file of its own"
+                    f"{file}:{number}: {error}; only the last line of a file may be torn, so give each writer a file "
+                    "of its own"
                 ) from error
     return History(tuple(lines), torn)
 
 
-def _client_call(line: dict[str, Any]) -> ClientCall:
-    return ClientCall(**{**line, "op": Op(line["op"]), "answer": Answer(line["answer"])})
+def client_call(line: bytes) -> ClientCall:
+    """One line that a `ClientRecorder` wrote."""
+    try:
+        job_id, op, answer, at, told, key, tenant, fingerprint = json.loads(line.decode())
+        return ClientCall(_OPS[op], job_id, _ANSWERS[answer], at, told, key, tenant, fingerprint)
+    except (ValueError, TypeError, KeyError) as error:
+        raise _unreadable(line, error) from error
 
 
-def _run_line(line: dict[str, Any]) -> RunLine:
-    return RunLine(**{**line, "event": RunEvent(line["event"])})
+def run_line(line: bytes) -> RunLine:
+    """One line that a `RunRecorder` wrote."""
+    try:
+        job_id, event, *rest = json.loads(line.decode())
+        return RunLine(_EVENTS[event], job_id, *rest)
+    except (ValueError, TypeError, KeyError) as error:
+        raise _unreadable(line, error) from error
+
+
+def job_of(line: bytes) -> str:
+    """Whose line it is, without reading the rest of it."""
+    return line[2 : line.index(b'"', 2)].decode()
+
+
+def _unreadable(line: bytes, error: Exception) -> HistoryError:
+    return HistoryError(f"not a line of this history: {line[:80]!r} ({error!r})")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from tests.history.audit import read_audit, read_removed_workers
 from tests.history.identity import text_id
@@ -28,39 +29,48 @@ _PLACES = {
 }
 
 
-def read_sqlite(path: Path | str, *, as_of: float | None = None) -> StoreRecord:
-    """Read the whole record in one transaction. `as_of`: now, where the store's clock is not the machine's."""
+def read_sqlite(path: Path | str, *, as_of: float | None = None, ids: Sequence[str] | None = None) -> StoreRecord:
+    """Read the record, or that of some jobs, in one transaction.
+
+    `as_of`: now, where the store's clock is not the machine's.
+    """
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: there is no database to read a record from")
     with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as db:
+        some = ""
+        if ids is not None:
+            db.execute("CREATE TEMP TABLE wanted (id BLOB PRIMARY KEY)")
+            db.executemany("INSERT INTO wanted VALUES (?)", [(UUID(job_id).bytes,) for job_id in ids])
+            some = "WHERE {} IN (SELECT id FROM wanted)"
         db.execute("BEGIN")
         return StoreRecord(
-            jobs=_jobs(db),
+            jobs=_jobs(db, some),
             depth=dict(db.execute("SELECT queue, ready FROM depth")),
             keys=tuple(
                 KeyRow(tenant, key, text_id(job_id))
                 for tenant, key, job_id in db.execute("SELECT tenant, key, job_id FROM idempotency_key")
             ),
-            audit=read_audit(db),
+            audit=read_audit(db, some),
             removed_workers=read_removed_workers(db),
             as_of=time.time() if as_of is None else as_of,
         )
 
 
-def _jobs(db: sqlite3.Connection) -> dict[str, JobRecord]:
+def _jobs(db: sqlite3.Connection, some: str) -> dict[str, JobRecord]:
     places = [
         (text_id(job_id), _place(*row))
         for table, columns in _PLACES.items()
-        for job_id, *row in db.execute(f"SELECT job_id, {columns} FROM {table}")
+        for job_id, *row in db.execute(f"SELECT job_id, {columns} FROM {table} {some.format('job_id')}")
     ]
     attempts = [
         (text_id(job_id), AttemptRow(token, number, cause, _worker(worker), *times))
         for job_id, token, number, cause, worker, *times in db.execute(
-            "SELECT job_id, token, number, cause, worker, coalesce(started_at, 0.0), ended_at FROM attempt"
+            "SELECT job_id, token, number, cause, worker, coalesce(started_at, 0.0), ended_at FROM attempt "
+            + some.format("job_id")
         )
     ]
     waits = db.execute("SELECT join_id, job_id FROM member EXCEPT SELECT join_id, job_id FROM arrival")
-    bodies = db.execute("SELECT id, queue, max_attempts, limit_key, limit_size FROM job")
+    bodies = db.execute(f"SELECT id, queue, max_attempts, limit_key, limit_size, task FROM job {some.format('id')}")
     return assemble(
         [(text_id(job_id), *rest) for job_id, *rest in bodies],
         places,
@@ -75,12 +85,12 @@ def assemble(
     attempts: Iterable[tuple[str, AttemptRow]],
     waits: Iterable[tuple[Any, ...]],
 ) -> dict[str, JobRecord]:
-    """The jobs of a store by their ids, from rows that begin with one; bodies are (id, queue, max_attempts, limit)."""
+    """The jobs by their ids, from rows that begin with one; bodies are (id, queue, max_attempts, limit, size, task)."""
     placed, tried, waiting = _grouped(places), _grouped(attempts), _grouped(waits)
     described = {job_id: rest for job_id, *rest in bodies}
     records = {}
     for job_id in described.keys() | placed.keys():  # a row without its body is still a job that exists
-        queue, max_attempts, limit_key, limit_size = described.get(job_id, ("", None, None, None))
+        queue, max_attempts, limit_key, limit_size, task = described.get(job_id, ("", None, None, None, ""))
         records[job_id] = JobRecord(
             job_id=job_id,
             queue=queue,
@@ -89,6 +99,7 @@ def assemble(
             max_attempts=max_attempts,
             waits_for=tuple(waiting[job_id]),
             limit=None if limit_key is None else (limit_key, limit_size),
+            task=task or "",
         )
     return records
 

@@ -88,7 +88,7 @@ def test_a_torn_line_elsewhere_is_an_error(tmp_path: Path) -> None:
 
 def test_a_line_with_an_unknown_event_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    path.write_text('{"event": "nap"}\n', encoding="utf-8")
+    path.write_text('["job","nap",1,1,"w",1,1.0,null]\n', encoding="utf-8")
     with pytest.raises(HistoryError, match="nap"):
         load_runs(path)
 

@@ -76,6 +76,12 @@ class PostgresProxy:
         self._traps.append(trap)
         return trap
 
+    def remove(self, trap: Trap) -> None:
+        """It catches nothing any more, and is not asked any more; what it holds goes on."""
+        trap.disarm()
+        trap.release()
+        self._traps.remove(trap)
+
     def refuse(self) -> None:
         """New connections are refused; those that stand are left alone."""
         self._do(self._refuse())

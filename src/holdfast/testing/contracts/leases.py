@@ -62,6 +62,25 @@ async def check_a_worker_tells_how_its_loop_lags(store: Store) -> None:
         assert found.lag_s == shown, f"after {told}: {found}"
 
 
+async def check_renewals_may_come_from_another_event_loop(store: Store) -> None:
+    """As they do in a worker: its heartbeat has a thread of its own, and all else goes on meanwhile."""
+    worker = await enlist(store)
+
+    async def renew() -> None:
+        for n in range(20):
+            await store.renew_worker(worker, lease_s=LONG_S, held_for_s=0, lag_s=float(n))
+
+    renewing = asyncio.create_task(asyncio.to_thread(asyncio.run, renew()))
+    looks = 0
+    while not renewing.done() or not looks:
+        await store.list_workers()
+        await store.now()
+        looks += 1
+    await renewing
+    [found] = await store.list_workers()
+    assert found.lag_s == 19.0, f"the last renewal told 19.0: {found}"
+
+
 async def check_renewing_prolongs(store: Store) -> None:
     worker = await enlist(store, lease_s=60)
     [before] = await store.list_workers()
