@@ -8,6 +8,7 @@ POSTGRES = "src/holdfast/stores/postgres/"
 FAULTS = "tests/faults/"
 BETWEEN = FAULTS + "test_rules_between_statements.py"
 LOST = FAULTS + "test_postgres_lost_answers.py"
+ONE_STATEMENT = FAULTS + "test_rules_one_statement.py"
 
 
 def _contract(topic: str) -> tuple[str, ...]:
@@ -83,6 +84,38 @@ ON_POSTGRES = (
     ),
     Ablation(
         "P5",
+        "PostgreSQL: any outcome by one statement is fenced by token",
+        POSTGRES + "migrations/0006_settle_runs.sql",
+        "a.token = s.token AND (a.worker = _worker) IS TRUE",
+        "(a.worker = _worker) IS TRUE",
+        (ONE_STATEMENT, "-k", "rule_3"),
+    ),
+    Ablation(
+        "P5",
+        "PostgreSQL: any outcome by one statement is fenced by worker",
+        POSTGRES + "migrations/0006_settle_runs.sql",
+        "a.token = s.token AND (a.worker = _worker) IS TRUE",
+        "a.token = s.token",
+        _contract("fencing"),
+    ),
+    Ablation(
+        "P2",
+        "PostgreSQL: one statement settles nothing that somebody waits for",
+        POSTGRES + "migrations/0006_settle_runs.sql",
+        "IS TRUE AND NOT a.attached",
+        "IS TRUE",
+        (ONE_STATEMENT, "-k", "rule_4"),
+    ),
+    Ablation(
+        "P2",
+        "PostgreSQL: one statement sees a request to cancel that was just made",
+        POSTGRES + "migrations/0006_settle_runs.sql",
+        "THEN 'cancelled' ELSE s.state END",
+        "THEN s.state ELSE s.state END",
+        (ONE_STATEMENT, "-k", "rule_5"),
+    ),
+    Ablation(
+        "P5",
         "PostgreSQL: other outcomes are fenced by token",
         POSTGRES + "sql/settle_jobs.sql",
         "WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = $1) IS TRUE",
@@ -100,7 +133,7 @@ ON_POSTGRES = (
     Ablation(
         "P5",
         "PostgreSQL: a claim needs a valid lease",
-        POSTGRES + "migrations/0003_claim_jobs.sql",
+        POSTGRES + "migrations/0005_quicker_verbs.sql",
         "WHERE id = _worker AND lease_until > holdfast.clock() FOR KEY SHARE",
         "WHERE id = _worker FOR KEY SHARE",
         _contract("claim"),
@@ -108,7 +141,7 @@ ON_POSTGRES = (
     Ablation(
         "P5",
         "PostgreSQL: a claim holds its worker's row until it commits",
-        POSTGRES + "migrations/0003_claim_jobs.sql",
+        POSTGRES + "migrations/0005_quicker_verbs.sql",
         "lease_until > holdfast.clock() FOR KEY SHARE",
         "lease_until > holdfast.clock()",
         (BETWEEN, "-k", "rule_1"),

@@ -18,7 +18,7 @@ from holdfast.core.errors import LeaseLost, StoreUnavailable
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueSettings
-from holdfast.core.settlement import Settlement, Succeed, Verdict
+from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.threads import LoopThread, in_new_thread
@@ -56,6 +56,7 @@ from holdfast.stores.postgres import (
 from holdfast.stores.postgres.connections import Line
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
+from holdfast.stores.postgres.flush import Flushed, flush
 from holdfast.stores.postgres.gates import Gates
 from holdfast.stores.postgres.outbox import Outbox
 from holdfast.stores.postgres.statements import DEFAULT_SCHEMA
@@ -147,10 +148,10 @@ class PostgresStore:
     def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
         return self._wakeups.subscribe(callback)
 
-    def _tell(self, tx: Tx) -> None:
-        if tx.returned:
+    def _tell(self, done: Tx | Flushed) -> None:
+        if done.returned:
             self._floors.fall()
-        self._wakeups.tell(tx.hints, returned=tx.returned)
+        self._wakeups.tell(done.hints, returned=done.returned)
 
     async def _do(self, verb: str, operation: Callable[[Tx], Awaitable[T]]) -> T:
         """A verb without a connection of its own; queues that it has drained may open."""
@@ -275,24 +276,18 @@ class PostgresStore:
         return await self._reopening(*await self._engine.transact("claim_jobs", self._engine.claims, claiming))
 
     async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
-        """A flush of successes by one statement; what that leaves, and every other flush, in one transaction."""
+        """By one statement; what that leaves, because something hangs on it or it is not ours, in a transaction."""
         if not settlements:
             return []
         engine = self._engine
-        settled: set[int] = set()
-        successes = [(each.job_id, each.token, each.result) for each in settlements if type(each) is Succeed]
-        # A run that is settled twice in one batch takes the longer way, where the first one counts.
-        if len(successes) == len(settlements) == len({each.token for each in settlements}):
-            columns = zip(*successes, strict=True)
-            rows = await engine.call("settle_jobs", engine.settlements, "settle_jobs.ordinary", worker, *columns)
-            self._wakeups.tell(Hint.ENDED)
-            if len(rows) == len(settlements):
-                return [Verdict.APPLIED] * len(settlements)
-            settled = {row[0] for row in rows}
-        left = [each for each in settlements if each.token not in settled]
+        flushed = await flush(partial(engine.call, "settle_jobs", engine.settlements), worker, settlements)
+        self._tell(flushed)
+        if len(flushed.tokens) == len(settlements):
+            return [Verdict.APPLIED] * len(settlements)
+        left = [each for each in settlements if each.token not in flushed.tokens]
         settling = partial(settle.settle_jobs, worker=worker, settlements=left)
         verdicts = iter(await self._reopening(*await engine.transact("settle_jobs", engine.settlements, settling)))
-        return [Verdict.APPLIED if each.token in settled else next(verdicts) for each in settlements]
+        return [Verdict.APPLIED if each.token in flushed.tokens else next(verdicts) for each in settlements]
 
     async def record_progress(
         self,

@@ -3,6 +3,12 @@
 -- name: ordinary
 SELECT * FROM holdfast.settle_jobs($1, $2, $3, $4)
 
+-- name: any
+-- The same for every outcome.
+SELECT * FROM holdfast.settle_runs($1, $2::uuid[], $3::int8[], $4::text[], $5::text[], $6::bytea[], $7::float8[],
+                                   $8::text[], $9::text[], $10::bool[], $11::text[], $12::text[], $13::text[],
+                                   $14::text[], $15::text[], $16, $17)
+
 -- name: leases
 DELETE FROM holdfast.active a USING unnest($2::uuid[], $3::int8[]) AS s (job_id, token)
 WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = $1) IS TRUE
