@@ -15,7 +15,7 @@ from holdfast.core.job import KeyClaim, LimitSlot, NewJob
 from holdfast.core.settlement import Succeed
 from holdfast.runtime.clock import SystemClock
 from holdfast.stores.base import InsertResult
-from holdfast.stores.postgres import PostgresStore, ended
+from holdfast.stores.postgres import PostgresStore, sweep
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.telemetry.hub import Telemetry
 from holdfast.testing.contracts.arrange import a_job, apply, claim, enlist, insert
@@ -58,14 +58,14 @@ def test_limited_jobs_end_while_a_sweep_looks_at_everything(
         await insert(store, *[a_job(limit=LimitSlot("k", 1)) for _ in range(3)])
         [run] = await claim(store, worker)  # the others are parked
         looking, seen = asyncio.Event(), asyncio.Event()
-        fix_depths = ended.fix_depths
+        fix_depths = sweep.fix_depths
 
         async def slowly(tx: Tx) -> int:
             looking.set()
             await seen.wait()
             return await fix_depths(tx)
 
-        monkeypatch.setattr(ended, "fix_depths", slowly)
+        monkeypatch.setattr(sweep, "fix_depths", slowly)
         sweeping = asyncio.create_task(store.sweep(limit=100))
         await looking.wait()
         await apply(store, worker, Succeed(run.id, run.token, None))

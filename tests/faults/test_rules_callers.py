@@ -12,10 +12,11 @@ from tests.faults.pair import pair
 from tests.faults.trial import PATIENCE_S, Trial
 
 from holdfast import Holdfast, HoldfastError, InvalidOptions, JobFailed, OutcomeUnknown, StoreDataError, current_job
+from holdfast.core.job import KeyClaim, NewJob
 from holdfast.core.state import State
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.failpoints import FailpointHit, arm, disarm, hits, release, wait_hit
-from holdfast.stores.base import Inserted
+from holdfast.stores.base import Existing, Inserted
 from holdfast.testing.contracts.arrange import a_job, claim, enlist, insert
 
 # ---------------------------------------------------------------- 7: the caller's transaction needs PostgreSQL
@@ -85,6 +86,41 @@ def test_rule_8_repeated_ids_are_the_same_jobs_whatever_has_become_of_them(place
             assert told == [*((job.id, True) for job in jobs), (new.id, False)]
             assert first.id == jobs[0].id
             assert len(await claim(other, await enlist(other))) == 2  # jobs[2] and the new one
+
+    asyncio.run(run())
+
+
+KEY = KeyClaim("k", b"request", 60.0)
+
+
+@pytest.mark.parametrize(
+    ("job", "again"),
+    [
+        pytest.param(first := a_job(), first, id="ordinary"),
+        pytest.param(first := a_job(delay_s=60.0), first, id="delayed"),
+        pytest.param(first := a_job(key=KEY), first, id="keyed"),
+        pytest.param(a_job(key=KEY), a_job(key=KEY), id="of another caller with the same key"),
+    ],
+)
+def test_rule_8_a_repeat_that_finds_its_job_writes_all_the_same(
+    job: NewJob, again: NewJob, postgres_place: Path
+) -> None:
+    """A commit that has written nothing waits for no standby, and what was found may not have arrived there yet."""
+    written = (
+        "SELECT backend_xid IS NOT NULL FROM pg_stat_activity WHERE datname = current_database() "
+        "AND state = 'idle in transaction' AND application_name LIKE 'holdfast insert%%'"
+    )
+
+    async def run() -> None:
+        async with pair(postgres_place) as stores:
+            await insert(stores.one, job)
+            arm("insert_jobs.inside", "hang")
+            repeating = asyncio.ensure_future(stores.other.insert_jobs([again]))
+            await wait_hit("insert_jobs.inside")
+            assert stores.where.glance().query(written) == [(True,)]
+            release("insert_jobs.inside")
+            found = Existing(job.id) if again is not job else Inserted(job.id, None)
+            assert await repeating == [found]
 
     asyncio.run(run())
 

@@ -373,17 +373,25 @@ class Model:
         return True
 
     def _free_slot(self, job: Job) -> None:
-        """The oldest waiter takes the slot over and becomes ready at its old place."""
+        """The oldest waiters become ready at their old places; one whose queue is not paused takes the slot over."""
         if job.new.limit is None or job.new.id not in self.slots.get(job.new.limit.key, set()):
             return
-        key = job.new.limit.key
+        key, size = job.new.limit
         self.slots[key].discard(job.new.id)
         parked = [job for job in self.jobs.values() if job.state is State.PARKED and job.reason == LIMIT]
-        waiting = [job for job in parked if job.park_key == key]
-        if waiting:
-            oldest = min(waiting, key=lambda job: job.seq)
-            oldest.state = State.READY
-            self.slots[key].add(oldest.new.id)
+        for waiter in sorted((job for job in parked if job.park_key == key), key=lambda job: job.seq):
+            if len(self.slots[key]) >= size:
+                return
+            waiter.state = State.READY
+            if waiter.new.queue not in self.paused:
+                self.slots[key].add(waiter.new.id)
+
+    def pause(self, queue: str, *, paused: bool) -> None:
+        """Nobody waits for what a paused queue has: slots that were kept for its jobs go on to others."""
+        (self.paused.add if paused else self.paused.discard)(queue)
+        if paused:
+            for job in [job for job in self.jobs.values() if job.state is State.READY and job.new.queue == queue]:
+                self._free_slot(job)
 
     def replay(self, job_id: JobId) -> bool:
         job = self.jobs.get(job_id)

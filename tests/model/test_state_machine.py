@@ -154,7 +154,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
             case "pause":
                 paused = pick((False, False, True))
                 self.do(self.store.set_queue(queue, QueueSettings(paused=paused)))
-                (self.model.paused.add if paused else self.model.paused.discard)(queue)
+                self.model.pause(queue, paused=paused)
             case "prune":
                 keep_s = pick((0.0, 4000.0))
                 count = self.do(self.store.prune_jobs(keep_succeeded_s=keep_s, keep_cancelled_s=0, limit=MANY))

@@ -20,7 +20,7 @@ import asyncpg
 from holdfast.core.state import State
 from holdfast.local import LocalPostgres
 from holdfast.stores.base import JobFilter
-from holdfast.stores.postgres import PostgresStore, ended, listing, queues
+from holdfast.stores.postgres import PostgresStore, ended, listing, queues, sweep
 from holdfast.stores.postgres.statements import statements
 from holdfast.stores.postgres.transaction import Tx
 
@@ -186,7 +186,7 @@ async def touched(
 
 UPKEEP: dict[str, Callable[[Tx], Awaitable[Any]]] = {
     "list_queues": queues.list_queues,
-    "sweep's recount": ended.fix_depths,
+    "sweep's recount": sweep.fix_depths,
     "prune_jobs": partial(ended.prune_jobs, keep_succeeded_s=0.0, keep_cancelled_s=0.0, limit=500),
 }
 

@@ -14,7 +14,7 @@ from tests.postgres.fixtures import Admin, PostgresSchema
 from holdfast.core.settlement import Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.stores.base import JobFilter, JobPage
-from holdfast.stores.postgres import PostgresStore, ended
+from holdfast.stores.postgres import PostgresStore, ended, sweep
 from holdfast.stores.postgres.statements import statements
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.testing.contracts.arrange import QUEUE, a_job, claim, enlist, finish, insert, start
@@ -116,7 +116,7 @@ async def _touched(url: str, name: str) -> Touched:
 
 
 def test_a_wrong_count_of_a_deep_queue_is_put_right(postgres_tables: PostgresSchema, monkeypatch: Any) -> None:
-    monkeypatch.setattr(ended, "_COMPARED", 5)
+    monkeypatch.setattr(sweep, "_COMPARED", 5)
     asyncio.run(_recount(postgres_tables))
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from asyncpg import Record
 
 LIMIT = "limit"
+BODY_MISSING = "body_missing"
 MISSING = ErrorInfo("holdfast.BodyMissing", "the job's body is not in the store")
 
 
@@ -175,7 +176,7 @@ async def _runnable(tx: Tx, rows: Sequence[Record]) -> list[Record]:
 async def bury_headless(tx: Tx, places: Sequence[Place]) -> None:
     """A missing body is an ending, not silence."""
     await tx.many("claim_jobs.stub_bodies", [(p.job_id, p.queue, p.priority) for p in places], tx.now)
-    endings = [Ending(p.job_id, State.DEAD, p.attempt, reason="body_missing", error=MISSING) for p in places]
+    endings = [Ending(p.job_id, State.DEAD, p.attempt, reason=BODY_MISSING, error=MISSING) for p in places]
     await end_jobs(tx, endings)
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.error_words import words_of
 from holdfast.core.job import ErrorInfo, JobId, WorkerId
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres.transaction import Place, Tx
+
+if TYPE_CHECKING:
+    from asyncpg import Record
 
 
 class Ending(NamedTuple):
@@ -71,8 +74,17 @@ async def free_slots(tx: Tx, job_ids: Sequence[JobId]) -> None:
     """Jobs that no longer run free their slots, and the oldest waiters for these become ready."""
     freed = {row[0] for row in await tx.fetch("end_jobs.free_slots", job_ids)}
     for key in sorted(freed):  # in one order for all, so that no two wait for each other
-        await lock_limit(tx, key)
+        if tx.left is None:
+            await lock_limit(tx, key)
+        elif not await try_lock_limit(tx, key):
+            tx.left.append(key)
+            continue
         await unpark_waiters(tx, key)
+
+
+async def try_lock_limit(tx: Tx, key: str) -> bool:
+    """The same as below, unless somebody else has it in hand."""
+    return bool(await tx.value("end_jobs.try_lock_limit", key))
 
 
 async def lock_limit(tx: Tx, key: str) -> None:
@@ -81,20 +93,42 @@ async def lock_limit(tx: Tx, key: str) -> None:
 
 
 async def unpark_waiters(tx: Tx, key: str) -> int:
-    """Make the oldest jobs parked under a limit's key ready, as far as it has room; at their old places.
+    """Make the oldest jobs parked under a locked limit's key ready, as far as it has room; at their old places.
 
-    They take the slots with them, so that nobody who comes later overtakes them between here and their claim.
+    They take the slots with them, so that nobody who comes later overtakes them between here and their claim. Those in
+    queues that nobody claims from do not, so that nobody waits for them: they take one when they are claimed, or wait
+    again, at their old places. So does one whose body is gone: its claim will tell.
     """
-    waiters = await tx.fetch("end_jobs.oldest_waiters", key, _AT_ONCE)
-    taken = await take_slots(tx, key, [(row["job_id"], row["limit_size"]) for row in waiters])
-    released = [Place._make(list(row.values())[:-1]) for row in waiters if row["job_id"] in taken]
-    if released:
-        await tx.fetch("end_jobs.unpark", [place.job_id for place in released])
-        await tx.enter_ready(released)
-    return len(released)
+    count = 0
+    for _ in range(_ROUNDS):
+        waiters = await tx.fetch("end_jobs.oldest_waiters", key, _AT_ONCE)
+        released = _with_room(waiters)
+        heirs = [(row["job_id"], row["limit_size"]) for row in released if row["served"] and row["limit_size"]]
+        await take_slots(tx, key, heirs)
+        if released:
+            await tx.fetch("end_jobs.unpark", [row["job_id"] for row in released])
+            await tx.enter_ready([Place._make(list(row.values())[: len(Place._fields)]) for row in released])
+        count += len(released)
+        if len(released) < _AT_ONCE:
+            break
+    return count
 
 
-_AT_ONCE = 100
+def _with_room(waiters: Sequence[Record]) -> list[Record]:
+    """The oldest, up to the first that would be one too many."""
+    released: list[Record] = []
+    given = 0
+    for row in waiters:
+        size = row["limit_size"]
+        if size is not None and row["held"] + given >= size:
+            break
+        released.append(row)
+        given += row["served"] and size is not None
+    return released
+
+
+#: Waiters looked at together, and how often: what is left after that is for the next to come by.
+_AT_ONCE, _ROUNDS = 100, 10
 
 
 async def take_slots(tx: Tx, key: str, jobs: Sequence[tuple[JobId, int]]) -> set[JobId]:

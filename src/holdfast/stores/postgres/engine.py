@@ -63,15 +63,23 @@ class Engine:
             await line.close()
 
     async def transact(
-        self, verb: str, line: Line | Lines, operation: Callable[[Tx], Awaitable[T]]
+        self,
+        verb: str,
+        line: Line | Lines,
+        operation: Callable[[Tx], Awaitable[T]],
+        *,
+        left: list[str] | None = None,
     ) -> tuple[T, list[str]]:
-        """Run a verb of several statements as one transaction; also the queues that it has drained."""
+        """Run a verb of several statements as one transaction; also the queues that it has drained.
+
+        `left`: it does not wait for limits that others have in hand; they are put into this list.
+        """
         self.check_open()
         await self._begin(verb)
-        for left in range(_TRIES - 1, -1, -1):
+        for more in range(_TRIES - 1, -1, -1):
             try:
                 async with line.connection() as connection, connection.transaction(isolation="read_committed"):
-                    tx = await self._tx(connection)
+                    tx = await self._tx(connection, left)
                     result = await operation(tx)
                     await tx.close_verb()
                     await afailpoint(f"{verb}.inside")
@@ -81,7 +89,7 @@ class Engine:
             except (HoldfastError, Refused):
                 raise
             except DRIVER_ERRORS as error:
-                if left and is_rolled_back(error):
+                if more and is_rolled_back(error):
                     continue
                 raise translate(error, self.place) from error
         await self._committed(verb)
@@ -154,8 +162,10 @@ class Engine:
                 "close the app before you fork, and open it in the child"
             )
 
-    async def _tx(self, connection: Connection[Any]) -> Tx:
-        return Tx(connection, self.sql, await connection.fetchval(self.sql["transaction.now"]))
+    async def _tx(self, connection: Connection[Any], left: list[str] | None = None) -> Tx:
+        if left:  # of a try that was rolled back
+            left.clear()
+        return Tx(connection, self.sql, await connection.fetchval(self.sql["transaction.now"]), left=left)
 
     async def _begin(self, verb: str) -> None:
         try:

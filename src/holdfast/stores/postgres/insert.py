@@ -13,7 +13,7 @@ import asyncpg
 from holdfast.core.errors import KeyHeld, StoreDataError
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
-from holdfast.stores.base import Conflict, Full, Hint, Inserted, InsertResult, Withheld
+from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, InsertResult, Withheld
 from holdfast.stores.judging import Holder, judge
 from holdfast.stores.postgres.transaction import Place, Tx
 
@@ -125,10 +125,17 @@ async def add_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapping
         raise Refused([refused.get(index, Withheld()) for index in range(len(jobs))])
     fresh = {job.id: job for index, job in enumerate(jobs) if index not in refused and job.id not in existing}
     placed = await _insert(tx, list(fresh.values()))
+    if not placed and (existing or any(isinstance(answer, Existing) for answer in refused.values())):
+        await _write_something(tx, jobs)
     answers: list[InsertResult] = []
     for index, job in enumerate(jobs):
         answers.append(refused.get(index) or Inserted(job.id, placed.pop(job.id, None)))
     return answers
+
+
+async def _write_something(tx: Tx, jobs: Sequence[NewJob]) -> None:
+    """So that the commit waits for a synchronous standby: what was found may not have arrived there yet (rule 8)."""
+    await tx.many("transaction.change_depth", [(queue, 0) for queue in sorted({job.queue for job in jobs})])
 
 
 async def _settle_keys(

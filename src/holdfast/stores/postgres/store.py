@@ -50,6 +50,7 @@ from holdfast.stores.postgres import (
     opening,
     queues,
     settle,
+    sweep,
     waiting,
     workers,
 )
@@ -154,9 +155,11 @@ class PostgresStore:
         self._wakeups.tell(done.hints, returned=done.returned)
 
     async def _do(self, verb: str, operation: Callable[[Tx], Awaitable[T]]) -> T:
-        """A verb without a connection of its own; queues that it has drained may open."""
-        engine = self._engine
-        return await self._reopening(*await engine.transact(verb, engine.verbs, operation))
+        """A verb without a connection of its own; queues that it has drained may open. Waits for nobody's limits."""
+        engine, left = self._engine, list[str]()
+        result, drained = await engine.transact(verb, engine.verbs, operation, left=left)
+        await sweep.mend_limits(engine, left)
+        return await self._reopening(result, drained)
 
     async def _reopening(self, result: T, drained: Collection[str]) -> T:
         """After the commit: whatever goes wrong here takes nothing back, and the next look at the gate opens it."""
@@ -341,7 +344,9 @@ class PostgresStore:
         return await self._do("prune_jobs", partial(prune, limit=limit))
 
     async def sweep(self, *, limit: int) -> Swept:
-        return await self._do("sweep", partial(ended.sweep, limit=limit))
+        swept = await self._do("sweep", partial(sweep.sweep, limit=limit))
+        slots, unparked = await sweep.sweep_limits(self._engine, limit=limit)
+        return swept._replace(slots_freed=slots, unparked=unparked)
 
     async def fold_depths(self, *, limit: int) -> int:
         [(folded,)] = await self._engine.query("queues.fold", limit)
@@ -373,6 +378,9 @@ class PostgresStore:
     async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
         await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only))
         self._gates.forget()
+        if settings.paused and (only is None or "paused" in only):  # what was kept for its jobs is for others now
+            keys = await self._engine.query("sweep.reserved_limits", queue)
+            await sweep.mend_limits(self._engine, [row[0] for row in keys])
 
     async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:
         return await self._do("purge_queue", partial(waiting.purge_queue, queue=queue, reason=reason, limit=limit))

@@ -39,9 +39,11 @@ class Place(NamedTuple):
 class Tx:
     """One verb's transaction; `now` is read once, from the database's clock, and holds for all of it."""
 
-    __slots__ = ("_depth", "_sql", "connection", "drained", "hints", "now", "returned")
+    __slots__ = ("_depth", "_sql", "connection", "drained", "hints", "left", "now", "returned")
 
-    def __init__(self, connection: Fetches, sql: Mapping[str, str], now: datetime) -> None:
+    def __init__(
+        self, connection: Fetches, sql: Mapping[str, str], now: datetime, *, left: list[str] | None = None
+    ) -> None:
         self.connection = connection
         self.now = now
         self.hints = Hint.NOTHING
@@ -49,6 +51,8 @@ class Tx:
         """Jobs came back to their old places, before others that may have been claimed since."""
         self.drained: list[str] = []
         """Queues that have fewer ready jobs than before."""
+        self.left = left
+        """Limits that others had in hand, whose waiters are looked after later; None: this verb waits for them."""
         self._sql = sql
         self._depth: Counter[str] = Counter()
 

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from holdfast.core.errors import LeaseLost
 from holdfast.core.fairness import Lane
-from holdfast.core.job import ClaimedJob, ErrorInfo, WorkerId
+from holdfast.core.job import ClaimedJob, WorkerId
 from holdfast.core.loss import alone
 from holdfast.core.state import State
 from holdfast.stores.base import Claim, Hint
-from holdfast.stores.sqlite.end import Ending, end_jobs, take_slot
+from holdfast.stores.sqlite.end import Ending, bury_headless, end_jobs, take_slot
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 
@@ -83,9 +83,7 @@ def _may_run(tx: Tx, lane: Lane, row: tuple[Any, ...]) -> bool:
     """Deadline, body and limit; a job that may not run has left `ready` and goes where it belongs."""
     seq, tag, job_id, attempt, losses, crashes, task, *_, expires_at, limit_key, limit_size = row
     if task is None:
-        tx.db.execute(SQL["stub_body"], (job_id, *lane, tx.now))
-        error = ErrorInfo("holdfast.BodyMissing", "the job's body is not in the store")
-        end_jobs(tx, [Ending(job_id, State.DEAD, attempt, reason="body_missing", error=error)])
+        bury_headless(tx, job_id, attempt, lane)
         return False
     if expires_at is not None and expires_at <= tx.now:
         end_jobs(tx, [Ending(job_id, State.CANCELLED, attempt, reason="expired")])

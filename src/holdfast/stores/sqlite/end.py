@@ -8,12 +8,17 @@ from typing import NamedTuple
 
 from holdfast.core.error_words import words_of
 from holdfast.core.job import ErrorInfo
+from holdfast.core.options import DEFAULT_PRIORITY, DEFAULT_QUEUE
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("end_jobs")
+
+_MISSING = ErrorInfo("holdfast.BodyMissing", "the job's body is not in the store")
+#: The lane of a job of which nobody knows where it was.
+_SOMEWHERE = (DEFAULT_QUEUE, DEFAULT_PRIORITY)
 
 
 class Ending(NamedTuple):
@@ -44,6 +49,12 @@ def end_jobs(tx: Tx, endings: Sequence[Ending]) -> None:
     let_go(tx, [ending.job_id for ending in endings])
 
 
+def bury_headless(tx: Tx, job_id: bytes, attempt: int, lane: tuple[str, int] = _SOMEWHERE) -> None:
+    """A missing body is an ending, not silence. Whoever comes here has removed the job's live row."""
+    tx.db.execute(SQL["stub_body"], (job_id, *lane, tx.now))
+    end_jobs(tx, [Ending(job_id, State.DEAD, attempt, reason="body_missing", error=_MISSING)])
+
+
 def _run_of(ending: Ending) -> tuple[object, ...]:
     return ending.job_id, ending.token, ending.attempt, ending.worker, ending.started_at
 
@@ -65,23 +76,36 @@ def free_slots(tx: Tx, job_ids: Sequence[bytes]) -> None:
     for job_id in job_ids:
         freed = tx.db.execute(SQL["free_slot"], (job_id,)).fetchone()
         if freed is not None:
-            unpark_waiter(tx, freed[0])
+            unpark_waiters(tx, freed[0])
 
 
-def unpark_waiter(tx: Tx, key: str) -> bool:
-    """Make the oldest job parked under a limit's key ready, if the limit has room; at its old place.
+def unpark_waiters(tx: Tx, key: str) -> int:
+    """Make the oldest jobs parked under a limit's key ready, as far as it has room; at their old places.
 
-    It takes the slot with it, so that nobody who comes later overtakes it between here and its claim.
+    They take the slots with them, so that nobody who comes later overtakes them between here and their claim. Those in
+    queues that nobody claims from do not, so that nobody waits for them: they take one when they are claimed, or wait
+    again, at their old places.
     """
-    waiter = tx.db.execute(SQL["oldest_waiter"], (key,)).fetchone()
-    if waiter is None:
-        return False
-    job_id, tag, seq, attempt, losses, crashes, queue, priority, size = waiter
-    if not take_slot(tx, key, job_id, size):
-        return False
-    tx.db.execute(SQL["unpark"], (job_id,))
-    tx.enter_ready([(queue, priority, tag, seq, job_id, attempt, losses, crashes)])
-    return True
+    count = 0
+    while (waiter := tx.db.execute(SQL["oldest_waiter"], (key,)).fetchone()) is not None:
+        job_id, tag, seq, attempt, losses, crashes, queue, priority, size, served = waiter
+        if queue is not None and tx.db.execute(SQL["held_slots"], (key,)).fetchone()[0] >= size:
+            break
+        tx.db.execute(SQL["unpark"], (job_id,))
+        if queue is None:
+            bury_headless(tx, job_id, attempt)
+            continue
+        if served:
+            take_slot(tx, key, job_id, size)
+        tx.enter_ready([(queue, priority, tag, seq, job_id, attempt, losses, crashes)])
+        count += 1
+    return count
+
+
+def free_reserved(tx: Tx, queue: str) -> None:
+    """Nobody claims from this queue any more: the slots that were given to jobs of it go to others."""
+    for key in sorted({row[0] for row in tx.db.execute(SQL["reserved_slots"], (queue,)).fetchall()}):
+        unpark_waiters(tx, key)
 
 
 def take_slot(tx: Tx, key: str, job_id: bytes, size: int) -> bool:
@@ -113,8 +137,11 @@ def release(tx: Tx, join_id: bytes) -> None:
         tx.db.execute(SQL["timer"], (due_at, join_id))
         tx.hints |= Hint.TIMER
         return
-    queue, priority = tx.db.execute(SQL["lane"], (join_id,)).fetchone()
-    tx.enter_ready([(queue, priority, 0, tx.take_numbers("seq", 1), join_id, 0, 0, 0)])
+    lane = tx.db.execute(SQL["lane"], (join_id,)).fetchone()
+    if lane is None:
+        bury_headless(tx, join_id, 0)
+        return
+    tx.enter_ready([(*lane, 0, tx.take_numbers("seq", 1), join_id, 0, 0, 0)])
 
 
 def _forget_join(tx: Tx, join_id: bytes) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.core.job import JobId
 from holdfast.core.state import State
 from holdfast.stores.base import Swept
-from holdfast.stores.sqlite.end import release, unpark_waiter
+from holdfast.stores.sqlite.end import bury_headless, release, unpark_waiters
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 
@@ -26,8 +26,11 @@ def replay_jobs(tx: Tx, job_ids: Sequence[JobId]) -> int:
         row = tx.db.execute(DEAD["revive"], (job_id.bytes,)).fetchone()
         if row is None:
             continue
-        tx.db.execute(DEAD["close_chapter"], (job_id.bytes, row[0]))
         lane = tx.db.execute(DEAD["body"], (job_id.bytes,)).fetchone()
+        if lane is None:
+            bury_headless(tx, job_id.bytes, row[1])
+            continue
+        tx.db.execute(DEAD["close_chapter"], (job_id.bytes, row[0]))
         tx.enter_ready([(*lane, 0, tx.take_numbers("seq", 1), job_id.bytes, 0, 0, 0)])
         count += 1
     return count
@@ -68,7 +71,7 @@ def sweep(tx: Tx, *, limit: int) -> Swept:
     keys = tx.db.execute(SWEEP["drop_keys"], (tx.now, limit)).rowcount
     slots = tx.db.execute(SWEEP["stale_slots"], (limit,)).rowcount
     waiting = tx.db.execute(SWEEP["waiting_keys"], (limit,)).fetchall()
-    unparked = sum(unpark_waiter(tx, key) for (key,) in waiting)
+    unparked = sum(unpark_waiters(tx, key) for (key,) in waiting)
     releasable = tx.db.execute(SWEEP["releasable"], (limit,)).fetchall()
     for (join_id,) in releasable:
         release(tx, join_id)

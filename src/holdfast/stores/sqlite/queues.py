@@ -13,6 +13,7 @@ from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
 from holdfast.stores.queue_rows import from_row, to_row
+from holdfast.stores.sqlite.end import free_reserved
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 
@@ -25,6 +26,8 @@ def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[s
         current = queue_settings(tx.db).get(queue, QueueSettings())
         settings = replace(current, **{name: getattr(settings, name) for name in only})
     tx.db.execute(SQL["set"], (queue, *to_row(settings)))
+    if settings.paused:
+        free_reserved(tx, queue)
     tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED
 
 

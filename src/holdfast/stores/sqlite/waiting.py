@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.core.job import JobId
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer, Hint, Promotion
-from holdfast.stores.sqlite.end import Ending, end_jobs
+from holdfast.stores.sqlite.end import Ending, bury_headless, end_jobs
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 
@@ -16,10 +16,14 @@ SQL = load("waiting")
 
 def promote_jobs(tx: Tx, *, limit: int) -> Promotion:
     """`scheduled` and due → `ready`, the earliest due first, at the tail of their lanes."""
-    due = sorted(tx.db.execute(SQL["due"], (tx.now, limit)).fetchall())
+    found = sorted(tx.db.execute(SQL["due"], (tx.now, limit)).fetchall())
+    lanes = [tx.db.execute(SQL["lane"], (row[1],)).fetchone() for row in found]
+    due = [(lane, row[1:]) for lane, row in zip(lanes, found, strict=True) if lane is not None]
     seq = tx.take_numbers("seq", len(due)) if due else 0
-    lanes = [tx.db.execute(SQL["lane"], (row[1],)).fetchone() for row in due]
-    tx.enter_ready([(*lane, 0, seq + n, *row[1:]) for n, (lane, row) in enumerate(zip(lanes, due, strict=True))])
+    tx.enter_ready([(*lane, 0, seq + n, *row) for n, (lane, row) in enumerate(due)])
+    for lane, (_, job_id, attempt, *_) in zip(lanes, found, strict=True):
+        if lane is None:
+            bury_headless(tx, job_id, attempt)
     (next_due,) = tx.db.execute(SQL["next_due"]).fetchone()
     return Promotion(len(due), None if next_due is None else max(0.0, next_due - tx.now))
 

@@ -12,6 +12,7 @@ from holdfast.core.job import ErrorInfo, WorkerId
 from holdfast.core.loss import Losses, after_loss, alone, is_suspect
 from holdfast.core.worker import NewWorker
 from holdfast.stores.base import HeldJob, Reaped, Renewal
+from holdfast.stores.sqlite.end import bury_headless
 from holdfast.stores.sqlite.settle import Lease, give_back, lose, record_attempt
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
@@ -75,6 +76,9 @@ def unpark_jobs(tx: Tx, *, reason: str, keys: Sequence[str]) -> int:
             SQL["parked_under"], (reason, key)
         ).fetchall():
             tx.db.execute(SQL["unpark"], (job_id,))
-            tx.enter_ready([(queue, priority, tag, seq, job_id, attempt, losses, crashes)])
             count += 1
+            if queue is None:
+                bury_headless(tx, job_id, attempt)
+            else:
+                tx.enter_ready([(queue, priority, tag, seq, job_id, attempt, losses, crashes)])
     return count

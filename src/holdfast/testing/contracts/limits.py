@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from holdfast.core.cause import Cause
-from holdfast.core.job import JobId, LimitSlot
+from holdfast.core.fairness import Lane
+from holdfast.core.job import JobId, LimitSlot, WorkerId
+from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import UNKNOWN_TASK, Bury, Cancel, HandBack, Park, Retry, Snooze, Succeed
 from holdfast.core.state import State
 from holdfast.stores.base import Store, Swept
@@ -18,6 +20,7 @@ from holdfast.testing.contracts.arrange import (
     TASK,
     Run,
     a_job,
+    a_worker,
     apply,
     claim,
     drain,
@@ -188,3 +191,76 @@ async def check_a_replayed_job_takes_a_slot_again(store: Store) -> None:
     [waiting] = await insert(store, a_job(limit=ONE))
     await drain(store, worker)
     assert await state(store, waiting) is State.PARKED, "the replayed job holds the slot"
+
+
+ELSEWHERE = Lane("elsewhere", LANE.priority)
+PAUSED, RUNNING_AGAIN = QueueSettings(paused=True), QueueSettings()
+
+
+async def _one_runs_and_two_wait(store: Store, worker: WorkerId) -> tuple[Run, JobId, JobId]:
+    """The older of the waiters is in another queue than the others."""
+    [first] = await insert(store, a_job(limit=ONE))
+    [job] = await drain(store, worker)
+    assert job.id == first, "the limit has room for the first"
+    older, younger = await insert(store, a_job(limit=ONE, queue=ELSEWHERE.queue), a_job(limit=ONE))
+    assert await drain(store, worker, ELSEWHERE, LANE) == [], "the limit is reached"
+    return Run(worker, job), older, younger
+
+
+async def check_a_slot_is_not_kept_for_a_paused_queue(store: Store) -> None:
+    worker = await enlist(store)
+    run, older, younger = await _one_runs_and_two_wait(store, worker)
+    await store.set_queue(ELSEWHERE.queue, PAUSED)
+    await finish(store, run)
+    assert await states(store, older, younger) == [State.READY, State.READY], "nobody waits for a paused queue"
+    [job] = await drain(store, worker, ELSEWHERE, LANE)
+    assert job.id == younger, "who can run has the slot"
+    await store.set_queue(ELSEWHERE.queue, RUNNING_AGAIN)
+    [latest] = await insert(store, a_job(limit=ONE))
+    assert await drain(store, worker, LANE, ELSEWHERE) == [], "and the others wait for it"
+    await finish(store, Run(worker, job))
+    [job] = await drain(store, worker, LANE, ELSEWHERE)
+    assert job.id == older, "which had to wait is still the oldest"
+    await finish(store, Run(worker, job))
+    [job] = await drain(store, worker, LANE, ELSEWHERE)
+    assert job.id == latest, "all had their turn"
+
+
+async def check_pausing_a_queue_hands_on_the_slots_kept_for_it(store: Store) -> None:
+    worker = await enlist(store)
+    run, older, younger = await _one_runs_and_two_wait(store, worker)
+    await finish(store, run)
+    assert await states(store, older, younger) == [State.READY, State.PARKED], "the slot is kept for the oldest"
+    await store.set_queue(ELSEWHERE.queue, PAUSED, only=("paused",))
+    [job] = await drain(store, worker, ELSEWHERE, LANE)
+    assert job.id == younger, "until its queue is paused"
+    await store.set_queue(ELSEWHERE.queue, RUNNING_AGAIN, only=("paused",))
+    assert await drain(store, worker, ELSEWHERE, LANE) == [], "the limit holds"
+    swept = await store.sweep(limit=PLENTY)
+    assert swept == Swept(0, 0, 0, 0, 0), f"nothing is left to put right: {swept}"
+    await finish(store, Run(worker, job))
+    [job] = await drain(store, worker, ELSEWHERE, LANE)
+    assert job.id == older, "and then it is its turn"
+
+
+async def check_a_slot_is_not_kept_for_a_queue_without_a_worker(store: Store) -> None:
+    worker, other = a_worker(queues=(LANE.queue,)), a_worker(queues=(LANE.queue, ELSEWHERE.queue))
+    for each in (worker, other):
+        await store.register_worker(each, lease_s=LONG_S)
+    run, older, younger = await _one_runs_and_two_wait(store, other.id)
+    await store.settle_jobs(other.id, [HandBack(run.id, run.token, "stopping")])
+    assert await state(store, older) is State.READY, "the slot is kept for the oldest"
+    await store.hand_back_worker(other.id, cause=Cause.HANDED_BACK, why="stopped")
+    assert await drain(store, worker.id) == [], "while its worker was there"
+    await store.sweep(limit=PLENTY)
+    [job] = await drain(store, worker.id)
+    assert job.id == run.id, "the oldest whose queue has a worker has it now"
+    await finish(store, Run(worker.id, job))
+    [job] = await drain(store, worker.id)
+    assert job.id == younger, "and from then on without a sweep"
+    again = a_worker(queues=(ELSEWHERE.queue,))
+    await store.register_worker(again, lease_s=LONG_S)
+    assert await drain(store, again.id, ELSEWHERE) == [], "the limit holds"
+    await finish(store, Run(worker.id, job))
+    [job] = await drain(store, again.id, ELSEWHERE)
+    assert job.id == older, "and whoever waited for a worker has his turn"

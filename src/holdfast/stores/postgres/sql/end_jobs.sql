@@ -37,14 +37,16 @@ UPDATE holdfast.blocked b SET remaining = b.remaining - t.count
 FROM unnest($1::uuid[], $2::int4[]) AS t (job_id, count) WHERE b.job_id = t.job_id RETURNING b.job_id, b.remaining
 
 -- name: unblock
-DELETE FROM holdfast.blocked b USING holdfast.job j WHERE b.job_id = ANY ($1) AND j.id = b.job_id
-RETURNING b.job_id, b.due_at, b.attached, j.queue, j.priority
+-- One whose body is gone comes along: its claim will tell.
+WITH gone AS (DELETE FROM holdfast.blocked WHERE job_id = ANY ($1) RETURNING job_id, due_at, attached, queue)
+SELECT b.job_id, b.due_at, b.attached, coalesce(j.queue, b.queue) AS queue, coalesce(j.priority, 5) AS priority
+FROM gone b LEFT JOIN holdfast.job j ON j.id = b.job_id
 
 -- name: timers
 INSERT INTO holdfast.timer (job_id, due_at, attached, attempt, losses, crashes, queue)
-SELECT t.*, 0, 0, 0, j.queue
+SELECT t.*, 0, 0, 0, coalesce(j.queue, '')
 FROM unnest($1::uuid[], $2::timestamptz[], $3::bool[]) AS t (job_id, due_at, attached)
-JOIN holdfast.job j ON j.id = t.job_id
+LEFT JOIN holdfast.job j ON j.id = t.job_id
 
 -- name: forget_members
 -- Kept until the join is released: a dead member that is replayed must find that it has arrived.
@@ -59,6 +61,10 @@ DELETE FROM holdfast.slot WHERE job_id = ANY ($1) RETURNING key
 -- name: lock_limit
 -- Taking, freeing and waiting for the slots of a limit happen one after the other, until the transaction ends.
 SELECT pg_advisory_xact_lock(hashtextextended('holdfast.slot ' || $1, 0))
+
+-- name: try_lock_limit
+-- The same for whoever does not wait.
+SELECT pg_try_advisory_xact_lock(hashtextextended('holdfast.slot ' || $1, 0))
 
 -- name: take_slots
 -- For as many of these jobs, in this order, as there is room for; those that have one keep it. Answers who has one.
@@ -75,8 +81,13 @@ SELECT job_id FROM taken UNION ALL SELECT job_id FROM asked WHERE has
 
 -- name: oldest_waiters
 -- The jobs that have waited longest for a slot of this limit, held here until we commit.
-SELECT p.job_id, j.queue, j.priority, p.attempt, p.losses, p.crashes, p.attached, p.tag, p.seq, j.limit_size
-FROM holdfast.parked p JOIN holdfast.job j ON j.id = p.job_id
+-- Served: claimed from by somebody, or by nobody because there is no worker at all. Without a size: the body is gone.
+SELECT p.job_id, coalesce(j.queue, p.queue) AS queue, coalesce(j.priority, 5) AS priority, p.attempt, p.losses,
+       p.crashes, p.attached, p.tag, p.seq, j.limit_size, (SELECT count(*) FROM holdfast.slot WHERE key = $1) AS held,
+       NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = p.queue AND s.paused)
+       AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
+            OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR p.queue = ANY (w.queues))) AS served
+FROM holdfast.parked p LEFT JOIN holdfast.job j ON j.id = p.job_id
 WHERE p.reason = 'limit' AND p.key = $1 ORDER BY p.seq LIMIT $2 FOR UPDATE OF p SKIP LOCKED
 
 -- name: unpark

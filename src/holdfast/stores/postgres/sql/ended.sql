@@ -1,7 +1,19 @@
 -- What happens to jobs that have ended: replay, edit, purge, prune. Only a person's word takes a job out of `dead`.
 
 -- name: revive
-DELETE FROM holdfast.dead WHERE job_id = ANY ($1) RETURNING job_id, token
+DELETE FROM holdfast.dead d WHERE job_id = ANY ($1) AND EXISTS (SELECT 1 FROM holdfast.job j WHERE j.id = d.job_id)
+RETURNING job_id, token
+
+-- name: tell_headless
+-- Dead letters whose body is gone stay where they are, and say so; the report needs something to show.
+WITH headless AS (
+    UPDATE holdfast.dead d
+    SET reason = $2, error_type = $3, error_message = $4, fingerprint = $5, words = string_to_array($6, ' ')
+    WHERE job_id = ANY ($1) AND NOT EXISTS (SELECT 1 FROM holdfast.job j WHERE j.id = d.job_id)
+    RETURNING job_id, queue
+)
+INSERT INTO holdfast.job (id, task, queue, priority, payload, created_at)
+SELECT job_id, 'missing', queue, $7, convert_to('{"args":[],"kwargs":{}}', 'UTF8'), $8 FROM headless
 
 -- name: close_chapters
 UPDATE holdfast.attempt a SET cause = 'replay' FROM unnest($1::uuid[], $2::int8[]) AS c (job_id, token)

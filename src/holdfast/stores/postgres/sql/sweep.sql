@@ -6,21 +6,40 @@ DELETE FROM holdfast.idempotency_key WHERE ctid = ANY (ARRAY(
     FOR UPDATE SKIP LOCKED))
 RETURNING true
 
--- name: stale_slots
--- A slot belongs to a job that runs, or that was given it and is about to.
-SELECT s.key, s.job_id FROM holdfast.slot s
-WHERE NOT EXISTS (SELECT 1 FROM holdfast.active a WHERE a.job_id = s.job_id)
-    AND NOT EXISTS (SELECT 1 FROM holdfast.ready r WHERE r.job_id = s.job_id) LIMIT $1
+-- name: stale_limits
+-- A slot belongs to a job that runs, or that was given it and is about to: somebody claims from its queue.
+SELECT DISTINCT key FROM (
+    SELECT s.key FROM holdfast.slot s
+    WHERE NOT EXISTS (SELECT 1 FROM holdfast.active a WHERE a.job_id = s.job_id)
+        AND NOT EXISTS (
+            SELECT 1 FROM holdfast.ready r WHERE r.job_id = s.job_id
+                AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting q WHERE q.queue = r.queue AND q.paused)
+                AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
+                     OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR r.queue = ANY (w.queues)))) LIMIT $1) s
 
 -- name: drop_stale_slots
 -- Looked at again, now that nobody else can take or free one of this limit.
 DELETE FROM holdfast.slot s WHERE s.key = $1
     AND NOT EXISTS (SELECT 1 FROM holdfast.active a WHERE a.job_id = s.job_id)
-    AND NOT EXISTS (SELECT 1 FROM holdfast.ready r WHERE r.job_id = s.job_id)
+    AND NOT EXISTS (
+        SELECT 1 FROM holdfast.ready r WHERE r.job_id = s.job_id
+            AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting q WHERE q.queue = r.queue AND q.paused)
+            AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
+                 OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR r.queue = ANY (w.queues))))
 RETURNING true
 
 -- name: waiting_keys
-SELECT key FROM holdfast.parked WHERE reason = 'limit' GROUP BY key ORDER BY key LIMIT $1
+-- Limits that somebody waits for although there is room.
+SELECT k.key FROM (
+    SELECT key FROM holdfast.parked WHERE reason = 'limit' GROUP BY key ORDER BY key LIMIT $1) k
+CROSS JOIN LATERAL (
+    SELECT j.limit_size FROM holdfast.parked p LEFT JOIN holdfast.job j ON j.id = p.job_id
+    WHERE p.reason = 'limit' AND p.key = k.key ORDER BY p.seq LIMIT 1) oldest
+WHERE oldest.limit_size IS NULL OR oldest.limit_size > (SELECT count(*) FROM holdfast.slot s WHERE s.key = k.key)
+
+-- name: reserved_limits
+-- Of which jobs that wait in this queue were given slots.
+SELECT DISTINCT s.key FROM holdfast.slot s JOIN holdfast.ready r ON r.job_id = s.job_id WHERE r.queue = $1
 
 -- name: uncounted
 UPDATE holdfast.arrival SET counted = true WHERE ctid = ANY (ARRAY(

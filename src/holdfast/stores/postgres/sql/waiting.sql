@@ -2,13 +2,15 @@
 -- passed over; it has moved, or comes back.
 
 -- name: promote
+-- One whose body is gone comes along: its claim will tell.
 WITH due AS (
     DELETE FROM holdfast.timer WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM holdfast.timer WHERE due_at <= $1 ORDER BY due_at, job_id LIMIT $2 FOR UPDATE SKIP LOCKED))
     RETURNING *
 )
-SELECT t.job_id, j.queue, j.priority, t.attempt, t.losses, t.crashes, t.attached
-FROM due t JOIN holdfast.job j ON j.id = t.job_id ORDER BY t.due_at, t.job_id
+SELECT t.job_id, coalesce(j.queue, nullif(t.queue, ''), 'default'), coalesce(j.priority, 5), t.attempt, t.losses,
+       t.crashes, t.attached
+FROM due t LEFT JOIN holdfast.job j ON j.id = t.job_id ORDER BY t.due_at, t.job_id
 
 -- name: next_due
 SELECT extract(epoch FROM due_at - $1::timestamptz)::float8 FROM holdfast.timer ORDER BY due_at LIMIT 1

@@ -48,11 +48,13 @@ RETURNING job_id, token, worker, attempt, queue, priority, tag, seq, losses, cra
           attached
 
 -- name: unpark
+-- One whose body is gone comes along: its claim will tell.
 WITH gone AS (
     DELETE FROM holdfast.parked WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM holdfast.parked WHERE reason = $1 AND key = ANY ($2) ORDER BY seq LIMIT $3
         FOR UPDATE SKIP LOCKED))
     RETURNING *
 )
-SELECT p.job_id, j.queue, j.priority, p.attempt, p.losses, p.crashes, p.attached, p.tag, p.seq
-FROM gone p JOIN holdfast.job j ON j.id = p.job_id
+SELECT p.job_id, coalesce(j.queue, nullif(p.queue, ''), 'default'), coalesce(j.priority, 5), p.attempt, p.losses,
+       p.crashes, p.attached, p.tag, p.seq
+FROM gone p LEFT JOIN holdfast.job j ON j.id = p.job_id

@@ -34,8 +34,3 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: park
 INSERT INTO parked (job_id, reason, key, tag, seq, attempt, losses, crashes, parked_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-
--- name: stub_body
--- A job whose body is gone ends visibly: the dead letter needs something to show.
-INSERT INTO job (id, task, queue, priority, payload, created_at)
-VALUES (?, 'missing', ?, ?, CAST('{"args":[],"kwargs":{}}' AS BLOB), ?)

@@ -1,7 +1,7 @@
 -- The dead letters: replay, edit, purge; nothing else takes a job out of `dead`.
 
 -- name: revive
-DELETE FROM dead WHERE job_id = ? RETURNING token
+DELETE FROM dead WHERE job_id = ? RETURNING token, attempt
 
 -- name: close_chapter
 UPDATE attempt SET cause = 'replay' WHERE job_id = ? AND token = ?

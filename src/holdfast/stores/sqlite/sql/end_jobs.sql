@@ -42,8 +42,16 @@ DELETE FROM arrival WHERE join_id = ?
 -- name: lane
 SELECT queue, priority FROM job WHERE id = ?
 
+-- name: stub_body
+-- A job whose body is gone ends visibly: the dead letter needs something to show.
+INSERT INTO job (id, task, queue, priority, payload, created_at)
+VALUES (?, 'missing', ?, ?, CAST('{"args":[],"kwargs":{}}' AS BLOB), ?)
+
 -- name: free_slot
 DELETE FROM slot WHERE job_id = ? RETURNING key
+
+-- name: held_slots
+SELECT count(*) FROM slot WHERE key = ?
 
 -- name: has_slot
 SELECT 1 FROM slot WHERE job_id = ?
@@ -53,9 +61,17 @@ SELECT 1 FROM slot WHERE job_id = ?
 INSERT INTO slot (key, job_id) SELECT ?1, ?2 WHERE (SELECT count(*) FROM slot WHERE key = ?1) < ?3
 
 -- name: oldest_waiter
-SELECT p.job_id, p.tag, p.seq, p.attempt, p.losses, p.crashes, j.queue, j.priority, j.limit_size
-FROM parked p JOIN job j ON j.id = p.job_id
+-- Served: claimed from by somebody, or by nobody because there is no worker at all.
+SELECT p.job_id, p.tag, p.seq, p.attempt, p.losses, p.crashes, j.queue, j.priority, j.limit_size,
+       NOT EXISTS (SELECT 1 FROM queue_setting s WHERE s.queue = j.queue AND s.paused)
+       AND (NOT EXISTS (SELECT 1 FROM worker) OR EXISTS (SELECT 1 FROM worker w WHERE w.queues = '[]'
+            OR EXISTS (SELECT 1 FROM json_each(w.queues) e WHERE e.value = j.queue)))
+FROM parked p LEFT JOIN job j ON j.id = p.job_id
 WHERE p.reason = 'limit' AND p.key = ? ORDER BY p.seq LIMIT 1
+
+-- name: reserved_slots
+-- Of jobs that wait in a queue: whoever claims from it takes one again.
+DELETE FROM slot WHERE job_id IN (SELECT job_id FROM ready WHERE queue = ?) RETURNING key
 
 -- name: unpark
 DELETE FROM parked WHERE job_id = ?

@@ -5,11 +5,16 @@ DELETE FROM idempotency_key WHERE (tenant, key) IN (
     SELECT tenant, key FROM idempotency_key WHERE expires_at <= ? LIMIT ?)
 
 -- name: stale_slots
--- A slot belongs to a job that runs, or that was given it and is about to.
+-- A slot belongs to a job that runs, or that was given it and is about to: somebody claims from its queue.
 DELETE FROM slot WHERE job_id IN (
     SELECT s.job_id FROM slot s
     WHERE NOT EXISTS (SELECT 1 FROM active a WHERE a.job_id = s.job_id)
-        AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.job_id = s.job_id) LIMIT ?)
+        AND NOT EXISTS (
+            SELECT 1 FROM ready r WHERE r.job_id = s.job_id
+                AND NOT EXISTS (SELECT 1 FROM queue_setting q WHERE q.queue = r.queue AND q.paused)
+                AND (NOT EXISTS (SELECT 1 FROM worker) OR EXISTS (
+                    SELECT 1 FROM worker w WHERE w.queues = '[]'
+                        OR EXISTS (SELECT 1 FROM json_each(w.queues) e WHERE e.value = r.queue)))) LIMIT ?)
 
 -- name: waiting_keys
 SELECT DISTINCT key FROM parked WHERE reason = 'limit' LIMIT ?

@@ -35,7 +35,7 @@ RETURNING job_id, token, worker, attempt, queue, priority, tag, seq, losses, cra
 
 -- name: parked_under
 SELECT p.job_id, p.tag, p.seq, p.attempt, p.losses, p.crashes, j.queue, j.priority
-FROM parked p JOIN job j ON j.id = p.job_id WHERE p.reason = ? AND p.key = ?
+FROM parked p LEFT JOIN job j ON j.id = p.job_id WHERE p.reason = ? AND p.key = ?
 
 -- name: unpark
 DELETE FROM parked WHERE job_id = ?
