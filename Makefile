@@ -10,7 +10,7 @@ RUNS := $(VENV)/.holdfast-runs
 STAMP := $(VENV)/.holdfast-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench campaign ablate docs fresh-venv
+.PHONY: help run test check bench campaign soak ablate docs fresh-venv
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ bench: $(STAMP) ## Measure throughput and latency on this machine
 
 campaign: $(STAMP) ## Run processes under random faults for a while and check every promise
 	@$(BIN)/python -m tests.campaign $(ARGS)
+
+soak: $(STAMP) ## Run a steady load with a fault every ten seconds and fail if anything keeps growing
+	@$(BIN)/python -m tests.campaign.soak $(ARGS)
 
 ablate: $(STAMP) ## Remove each safeguard in turn and show that a test notices
 	@$(BIN)/python -m tests.ablate $(ARGS)
