@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from holdfast.client.task import Task
 SOON = RetryPolicy(max_attempts=3, base=0.02, cap=0.2)
 #: What every worker serves; only those under a supervisor serve `HAZARDS`, too.
 QUEUES = ("campaign", "errands")
+_SETTINGS = "settings.json"
 __all__ = ["HAZARDS", "QUEUES", "App", "Campaign", "make_app"]
 
 
@@ -48,6 +50,15 @@ class Campaign(NamedTuple):
         """How often jobs ran that have to know."""
         return self.directory / "counts"
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Of every app here, where they were said."""
+        said = self.directory / _SETTINGS
+        return dict(json.loads(said.read_text())) if said.exists() else {}
+
+    def say_settings(self, **settings: Any) -> None:
+        (self.directory / _SETTINGS).write_text(json.dumps(settings))
+
     def make(self) -> None:
         for each in (self.client, self.runs, self.logs, self.counts):
             each.mkdir(parents=True, exist_ok=True)
@@ -75,6 +86,7 @@ def make_app(
             "high_watermark": 4_000 if place.where.is_postgres else 2_000,
             "low_watermark": 1_000 if place.where.is_postgres else 500,
         }
+        | place.settings
         | settings,
     )
     makers = [_swift, _slow, _flaky, _doomed, _snoozing, _reporting, _threaded]

@@ -75,7 +75,9 @@ class Nemesis:
 
     async def _let_work(self, moves: int) -> None:
         """On a slow machine, too, it is busy workers that are struck."""
+        if not moves:
+            return
         deadline = time.monotonic() + _STANDSTILL_S
         wanted = self._glance.moves() + moves
-        while moves and self._glance.moves() < wanted and time.monotonic() < deadline:
+        while self._glance.moves() < wanted and time.monotonic() < deadline:
             await asyncio.sleep(0.2)

@@ -57,6 +57,10 @@ class ProcessStrikes:
             "roll a supervisor": self._roll,
         }
 
+    def spare(self, child: Child) -> None:
+        """Nobody strikes it."""
+        self._busy.add(child.pid)
+
     async def settled(self) -> None:
         """Until the slow ones are over."""
         await asyncio.gather(*self._slow)

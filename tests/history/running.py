@@ -1,8 +1,8 @@
 """Judges a history while it is made: jobs that have come to rest, a part at a time, and the rest when the work is over.
 
 What has been judged is forgotten, but for its id. A job of which more is heard later (a replay, a run that was stopped
-and woken) is judged again at the end, from everything that was written about it; so are those that share a key, because
-a key is about all of them.
+and woken) is judged again at the end, from everything that was written about it; so are those that share a key or a
+limit, because that is about all of them.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class RunningJudge:
         for which, tails in enumerate(self._tails):
             for job_id, lines in tails.all_of(self._reopened).items():
                 self._lines[job_id][which].extend(lines)
-        record = self._source.record(ids)
+        asked = sorted(self._lines.keys() - set(ids))  # not there, and perhaps something is that should not be
+        record = self._source.record([*ids, *asked])
         lost = [Violation("I1", job_id, "is gone since it was judged") for job_id in sorted(self._judged - there)]
         joined = self._joined(record, self._lines, quiescent=True)
         self.violations += [*lost, *judge(joined).violations]
@@ -143,7 +144,8 @@ class RunningJudge:
     def _judge_part(self, record: StoreRecord, ids: Sequence[str]) -> None:
         mine = {job_id: self._lines[job_id] for job_id in ids if job_id in self._lines}
         joined = self._joined(record, mine, quiescent=False)
-        keyed = {job_id for job_id, calls in joined.calls.items() if any(call.key for call in calls)}
+        shared = {job_id for job_id, calls in joined.calls.items() if any(call.key for call in calls)}
+        shared |= {job_id for job_id, job in record.jobs.items() if job.limit is not None}
         found: dict[str, list[Violation]] = defaultdict(list)
         for violation in judge(joined, partial=True).violations:
             found[violation.job].append(violation)
@@ -155,7 +157,7 @@ class RunningJudge:
             elif job_id in found:
                 continue  # it stays open
             self._open.discard(job_id)
-            if job_id in keyed:
+            if job_id in shared:
                 self._kept.add(job_id)
             else:
                 self._judged.add(job_id)

@@ -22,6 +22,7 @@ from tests.history.records import (
     StoreRecord,
 )
 from tests.history.report import Report
+from tests.history.transactions import FINISHING, ORDERED
 
 from holdfast.core.cause import Cause
 from holdfast.core.state import State
@@ -55,6 +56,8 @@ class Story:
     jobs: dict[str, JobRecord] = field(default_factory=dict)
     keys: list[KeyRow] = field(default_factory=list)
     removed_workers: dict[str, float] = field(default_factory=dict)
+    effects: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    orders: set[str] = field(default_factory=set)
     now: float = 1000.0
     last_token: int = 0
 
@@ -72,11 +75,12 @@ class Story:
         due_at: float | None = None,
         waits_for: tuple[str, ...] = (),
         limit: tuple[str, int] | None = None,
+        task: str = "",
     ) -> None:
         """The store takes a job in."""
         self.now += 1
         self._note(job, AuditOp.INSERT, None)
-        self.jobs[job] = JobRecord(job, queue, (), waits_for=waits_for, limit=limit)
+        self.jobs[job] = JobRecord(job, queue, (), waits_for=waits_for, limit=limit, task=task)
         self._move(job, Place(to, due_at=due_at))
 
     def enqueue(self, job: str, to: State = State.READY, *, due_at: float | None = None) -> None:
@@ -158,6 +162,8 @@ class Story:
             audit=tuple(self.audit),
             removed_workers=self.removed_workers,
             as_of=self.now,
+            effects=dict(self.effects),
+            orders=frozenset(self.orders),
         )
         return Histories(tuple(self.calls), tuple(self.lines), store)
 
@@ -243,6 +249,16 @@ def sound() -> Histories:
         story.insert(job, limit=("one at a time", 1))
         story.claim(job)
         story.run(job)
+        story.end(job, State.SUCCEEDED)
+    for job, task in (("finishes-inside", FINISHING), ("ordered", ORDERED)):
+        story.ask(Op.ENQUEUE, job)
+        story.insert(job, task=task)
+        story.claim(job)
+        story.run(job)
+        if task == FINISHING:
+            story.effects[job] = (story.last_token,)
+        else:
+            story.orders.add(job)
         story.end(job, State.SUCCEEDED)
     story.ask(Op.ENQUEUE, "refused", Answer.FAIL)
     story.ask(Op.ENQUEUE, "unknown-absent", Answer.UNKNOWN)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.history import broken_jobs, broken_runs
+from tests.history import broken_jobs, broken_runs, broken_transactions
 from tests.history.breaking import Mutation
 from tests.history.records import Answer, Op, RunEvent
 from tests.history.report import Report
@@ -18,7 +18,7 @@ from tests.history.story import Histories, Story, sound
 from holdfast.core.cause import Cause
 from holdfast.core.state import State
 
-MUTATIONS = [*broken_jobs.MUTATIONS, *broken_runs.MUTATIONS]
+MUTATIONS = [*broken_jobs.MUTATIONS, *broken_runs.MUTATIONS, *broken_transactions.MUTATIONS]
 
 
 def test_a_sound_history_passes() -> None:
@@ -48,7 +48,7 @@ def test_a_broken_history_is_rejected(mutation: Mutation) -> None:
 
 
 def test_every_invariant_has_a_history_that_breaks_it() -> None:
-    names = {f"I{n}" for n in (*range(1, 12), 14, 15)}
+    names = {f"I{n}" for n in (*range(1, 12), 14, 15)} | {"P6"}
     assert {mutation.invariant for mutation in MUTATIONS} == names
 
 
