@@ -43,11 +43,18 @@ class Link:
     """Rounds are what the client sends up to a Sync or in a simple query; the server answers each with one 'Z'."""
 
     def __init__(
-        self, client: Side, server: Side, *, flowing: asyncio.Event, caught: Callable[[str], Trap | None]
+        self,
+        client: Side,
+        server: Side,
+        *,
+        flowing: asyncio.Event,
+        slow: asyncio.Event,
+        caught: Callable[[str], Trap | None],
     ) -> None:
         self._client = client
         self._server = server
         self._flowing = flowing
+        self._slow = slow
         self._caught = caught
         self._statements = wire.Statements()
         self._open_round: Trap | None = None
@@ -82,8 +89,7 @@ class Link:
         while data := await self._client.reader.read(65536):
             await self._flowing.wait()
             for message in frames.feed(data):
-                self._note(message)
-                self._server.writer.write(message)
+                self._server.writer.write(self._note(message))
                 if wire.ends_a_round(message):
                     self._rounds.append(self._open_round)
                     if self._open_round is not None and self._open_round.fate is Fate.ABANDON:
@@ -95,15 +101,17 @@ class Link:
             await self._server.writer.drain()
         await self._flowing.wait()
 
-    def _note(self, message: bytes) -> None:
+    def _note(self, message: bytes) -> bytes:
+        """What the server gets of it."""
         text = self._statements.text(message)
         if text is None or self._open_round is not None:
-            return
+            return message
         trap = self._caught(text)
         if trap is not None and trap.fate is Fate.LOSE_REQUEST:
             trap.spring()
             raise Cut
         self._open_round = trap
+        return wire.instead(message) if trap is not None and trap.fate is Fate.REFUSE else message
 
     async def _return(self) -> None:
         frames = wire.Frames()
@@ -119,11 +127,11 @@ class Link:
                 if wire.is_ready(message) and self._rounds:
                     self._rounds.popleft()
                     if trap is not None:
-                        self._pass(passed)
+                        await self._pass(passed)
                         answer = held
                         passed, held = [], []
                         await self._finish(trap, answer)
-            self._pass(passed)
+            await self._pass(passed)
             await self._client.writer.drain()
         await self._flowing.wait()
 
@@ -137,18 +145,29 @@ class Link:
                 self._mute = True
                 trap.spring()
             case Fate.FALL_SILENT:
-                self._pass(answer)
+                await self._pass(answer)
                 self._mute = True
                 trap.spring()
             case Fate.HOLD_ANSWER:
                 trap.spring()
                 await trap.hold()
-                self._pass(answer)
+                await self._pass(answer)
+            case Fate.REFUSE:
+                trap.spring()
+                await self._pass(wire.refused(answer, trap.sqlstate))
             case Fate.LOSE_REQUEST:
                 raise AssertionError("never sent")
             case _:
                 assert_never(trap.fate)
 
-    def _pass(self, messages: list[bytes]) -> None:
-        if messages and not self._mute:
-            self._client.writer.write(b"".join(messages))
+    async def _pass(self, messages: list[bytes]) -> None:
+        if not messages or self._mute:
+            return
+        answer = b"".join(messages)
+        if not self._slow.is_set():
+            self._client.writer.write(answer)
+            return
+        for byte in answer:  # each in a packet of its own
+            self._client.writer.write(bytes([byte]))
+            await self._client.writer.drain()
+            await asyncio.sleep(0)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tests.proxies.link import Link, Side
 from tests.proxies.traps import Fate, Trap
-from tests.proxies.wire import read_startup
+from tests.proxies.wire import error, read_startup
 
 T = TypeVar("T")
 
@@ -29,6 +29,8 @@ class PostgresProxy:
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._flowing = asyncio.Event()
         self._flowing.set()
+        self._slow = asyncio.Event()
+        self._turned_away_with: str | None = None
         self._links: set[Link] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._traps: list[Trap] = []
@@ -69,10 +71,11 @@ class PostgresProxy:
         seed: int = 0,
         skip: int = 0,
         delay_s: float | None = None,
+        sqlstate: str = "",
     ) -> Trap:
         """For statements that the pattern (any case, across lines) is found in: all of them, unless limited."""
         compiled = re.compile(pattern, re.IGNORECASE | re.DOTALL)
-        trap = Trap(compiled, fate, times, probability, skip, delay_s, random.Random(seed), self._loop)
+        trap = Trap(compiled, fate, times, probability, skip, delay_s, sqlstate, random.Random(seed), self._loop)
         self._traps.append(trap)
         return trap
 
@@ -102,6 +105,14 @@ class PostgresProxy:
         """What was held back by `freeze` goes on."""
         self._call(self._flowing.set)
 
+    def turn_away(self, sqlstate: str | None) -> None:
+        """New connections are answered with this error, as a server does that is full or starting; None: no longer."""
+        self._turned_away_with = sqlstate
+
+    def slow_down(self) -> None:
+        """Answers come one byte at a time, from now on."""
+        self._call(self._slow.set)
+
     async def _admit(self) -> None:
         if self._server is None:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, reuse_address=True)
@@ -129,6 +140,9 @@ class PostgresProxy:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             startup, is_cancel = await read_startup(client.reader, client.writer)
             await self._flowing.wait()
+            if self._turned_away_with and not is_cancel:
+                client.writer.write(error(self._turned_away_with, severity="FATAL"))
+                return await client.writer.drain()
             server = Side(*await asyncio.open_connection(*self._upstream))
             try:
                 server.writer.write(startup)
@@ -140,7 +154,7 @@ class PostgresProxy:
                 server.writer.transport.abort()
 
     async def _link(self, client: Side, server: Side) -> None:
-        link = Link(client, server, flowing=self._flowing, caught=self._caught)
+        link = Link(client, server, flowing=self._flowing, slow=self._slow, caught=self._caught)
         self._links.add(link)
         try:
             await link.run()

@@ -287,3 +287,49 @@ def test_a_statement_can_be_cancelled_through_it(proxy: PostgresProxy) -> None:
             assert await connection.fetchval("SELECT 1") == 1
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("sqlstate", ["40P01", "53100"])
+def test_a_refused_statement_was_never_run_and_the_session_goes_on(
+    proxy: PostgresProxy, direct: psycopg.Connection[tuple[int]], sqlstate: str
+) -> None:
+    async def main() -> None:
+        async with client(proxy) as connection:
+            for pattern in ("INSERT", "^COMMIT"):
+                trap = proxy.arm(pattern, Fate.REFUSE, times=1, sqlstate=sqlstate)
+                with pytest.raises(asyncpg.PostgresError) as refused:
+                    async with connection.transaction():
+                        await connection.execute("INSERT INTO item VALUES ($1)", 1)
+                assert refused.value.sqlstate == sqlstate
+                assert trap.sprung == 1
+                assert not connection.is_in_transaction()
+            proxy.arm("^INSERT", Fate.REFUSE, times=1, sqlstate=sqlstate)
+            with pytest.raises(asyncpg.PostgresError):
+                await connection.execute("INSERT INTO item VALUES (2)")
+            assert items(direct) == []
+            async with connection.transaction():
+                await connection.execute("INSERT INTO item VALUES ($1)", 3)
+
+    asyncio.run(main())
+    assert items(direct) == [3]
+
+
+def test_new_connections_are_turned_away_with_an_error(proxy: PostgresProxy) -> None:
+    async def main() -> None:
+        proxy.turn_away("53300")
+        with pytest.raises(asyncpg.TooManyConnectionsError):
+            await asyncpg.connect(proxy.url)
+        proxy.turn_away(None)
+        async with client(proxy) as connection:
+            assert await connection.fetchval("SELECT 1") == 1
+
+    asyncio.run(main())
+
+
+def test_an_answer_may_come_byte_by_byte(proxy: PostgresProxy) -> None:
+    async def main() -> None:
+        proxy.slow_down()
+        async with client(proxy) as connection:
+            assert await connection.fetchval("SELECT repeat('x', 300)") == "x" * 300
+
+    asyncio.run(main())

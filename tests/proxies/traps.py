@@ -20,6 +20,7 @@ class Fate(enum.Enum):
     HANG = "the server has done it; the client never hears anything again, nor that the connection is dead"
     FALL_SILENT = "the client gets this answer and nothing after it, nor that the connection is dead"
     HOLD_ANSWER = "the server has done it; the answer waits until the trap is released (or for `delay_s`)"
+    REFUSE = "the server never gets it, and seems to answer with the error `sqlstate`"
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +33,7 @@ class Trap:
     probability: float
     skip: int
     delay_s: float | None
+    sqlstate: str
     chance: random.Random
     loop: asyncio.AbstractEventLoop
     _released: asyncio.Event = field(default_factory=asyncio.Event)

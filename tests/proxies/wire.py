@@ -79,6 +79,30 @@ def is_ready(message: bytes) -> bool:
     return message[:1] == b"Z"
 
 
+def error(sqlstate: str, *, severity: str = "ERROR") -> bytes:
+    """ErrorResponse, with as much as drivers look at."""
+    fields = {"S": severity, "V": severity, "C": sqlstate, "M": f"injected {sqlstate}"}
+    return _message(b"E", b"".join(f"{name}{text}\0".encode() for name, text in fields.items()) + b"\0")
+
+
+def refused(answer: list[bytes], sqlstate: str) -> list[bytes]:
+    """The error in place of what the server has answered; a transaction that is open has failed now."""
+    status = answer[-1][5:6]
+    return [error(sqlstate), _message(b"Z", b"E" if status == b"T" else status)]
+
+
+def instead(message: bytes) -> bytes:
+    """What the server gets in place of a statement that it is not to run, and answers with no more than a 'Z'."""
+    if message[:1] != b"Q":
+        return b""  # its Sync is still to come
+    ends = message[5:].lstrip().upper().startswith((b"COMMIT", b"END"))
+    return _message(b"Q", b"ROLLBACK\0" if ends else b"\0")
+
+
+def _message(kind: bytes, body: bytes) -> bytes:
+    return kind + struct.pack("!I", len(body) + 4) + body
+
+
 def asks_for_data(message: bytes) -> bool:
     """An answer in the middle of COPY, without which the client would not go on."""
     return message[:1] in (b"G", b"W")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 CONNECT_S = 10.0
 ANSWER_S = 60.0
 PROMPT_S = 15.0
+#: No transaction of ours takes so long, but for reports and migrations.
+LONGEST_S = 30.0
 
 _SETTINGS = {
     "default_transaction_isolation": "read committed",
@@ -40,6 +42,13 @@ _DURABLE = (
     "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
 )
 
+# Between preparing a statement and executing it the driver leaves the server in the middle of a round, which does not
+# count as idle: a process that is stopped just then would keep its locks for as long as it is stopped.
+_BOUNDED = (
+    "SELECT set_config('transaction_timeout', '{longest_ms}', false) "
+    "WHERE current_setting('server_version_num')::int >= 170000"
+)
+
 # All array types of our statements; those that they are made of are known anyway.
 _TYPES = (
     "SELECT $1::bool[], $2::bytea[], $3::int2[], $4::int4[], $5::int8[], $6::float8[], $7::timestamptz[], $8::uuid[], "
@@ -53,12 +62,21 @@ class Kind(Enum):
     ORDINARY = auto()
     PROMPT = auto()
     """Jobs wait for it."""
+    REPORTS = auto()
+    """It holds no locks, so that it may take longer than a transaction that does."""
     USERS = auto()
     """Statements of the user's own, which may take their time."""
 
     @property
     def patience_s(self) -> float | None:
-        return {Kind.ORDINARY: ANSWER_S, Kind.PROMPT: PROMPT_S}.get(self)
+        return {Kind.ORDINARY: ANSWER_S, Kind.PROMPT: PROMPT_S, Kind.REPORTS: ANSWER_S}.get(self)
+
+    @property
+    def settings(self) -> str:
+        """What a session of this kind begins with."""
+        if self in (Kind.REPORTS, Kind.USERS):
+            return _DURABLE
+        return f"{_DURABLE}; {_BOUNDED.format(longest_ms=round(1000 * LONGEST_S))}"
 
 
 class Doorway:
@@ -85,7 +103,7 @@ class Doorway:
             server_settings=settings,
         )
         try:
-            await (_learn_types(connection) if self.pooled else connection.execute(_DURABLE))
+            await (_learn_types(connection) if self.pooled else connection.execute(kind.settings))
         except BaseException:
             connection.terminate()
             raise

@@ -52,7 +52,7 @@ class Engine:
         self.claims = Line(self.doorway, "claim", kind=Kind.PROMPT)
         self.settlements = Line(self.doorway, "settle", kind=Kind.PROMPT)
         self.verbs = Lines(self.doorway, "verbs", count=_VERBS)
-        self.reports = Lines(self.doorway, "reports", count=_REPORTS)
+        self.reports = Lines(self.doorway, "reports", count=_REPORTS, kind=Kind.REPORTS)
         self.transactions = Lines(self.doorway, "transaction", count=_TRANSACTIONS, kind=Kind.USERS)
         """For the effects of runs that finish inside a transaction."""
 

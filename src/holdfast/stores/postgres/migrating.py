@@ -38,6 +38,7 @@ INSERT INTO {schema}.migration (version, oldest, name) VALUES ({version}, {oldes
 _TURN = """SET LOCAL lock_timeout = '{turn}';
 SELECT pg_advisory_xact_lock(hashtextextended('holdfast {schema}', 0));
 SET LOCAL lock_timeout = '{lock}';
+SELECT set_config('transaction_timeout', '0', true) WHERE current_setting('server_version_num')::int >= 170000;
 """
 
 
