@@ -17,6 +17,9 @@ from tests.simulation.story import RunSeen
 
 from holdfast.core.state import State
 
+#: Workers stop their jobs when a tenth of the lease is left: who stood still for less than this had time to.
+_TOO_SHORT = 0.05
+
 
 def judge(scene: Scene) -> tuple[Report, list[str]]:
     """The report, and every sentence that says what was broken."""
@@ -79,15 +82,21 @@ def _overlaps(scene: Scene) -> Iterator[Violation]:
     for job_id, runs in by_job.items():
         for before, after in pairwise(sorted(runs, key=lambda run: run.began_s)):
             ended_s = min(before.ended_s, before.process.died_s)
-            if ended_s <= after.began_s or before.lingers or _is_excused(before, after.began_s):
+            if ended_s <= after.began_s or before.lingers or _is_excused(scene, before, after.began_s):
                 continue
             sentence = f"ran under token {after.token} from {after.began_s:.3f} s on, "
             sentence += f"while it still ran under {before.token} in {before.process.name}, until {ended_s:.3f} s"
             yield Violation("S1", str(job_id), sentence)
 
 
-def _is_excused(run: RunSeen, until_s: float) -> bool:
-    return any(began_s < until_s and ended_s > run.began_s for began_s, ended_s in run.process.excused)
+def _is_excused(scene: Scene, run: RunSeen, until_s: float) -> bool:
+    """Whether its process stood still when it should have noticed that its lease was about to end."""
+    lease_s = scene.config.lease_s
+    since_s = scene.server.leases[run.token].ended_s - lease_s
+    return any(
+        began_s < until_s and ended_s > since_s and ended_s - began_s > _TOO_SHORT * lease_s
+        for began_s, ended_s in run.process.excused
+    )
 
 
 def _answers(scene: Scene) -> Iterator[Violation]:

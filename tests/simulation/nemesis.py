@@ -8,6 +8,7 @@ from random import Random
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 from tests.simulation.wire import Wire
+from tests.simulation.worker import SimulatedWorker
 
 
 class Nemesis:
@@ -23,6 +24,7 @@ class Nemesis:
             self.hiccup,
             self.block,
             self.cut,
+            self.fade,
             self.outage,
             self.set_store_clock,
             self.set_wall_clock,
@@ -42,7 +44,7 @@ class Nemesis:
             for thread in process.threads:
                 thread.halted_until_s = min(thread.halted_until_s, self._world.now_s)
         for wire in self._scene.network.wires:
-            wire.cut_until_s = 0.0
+            wire.cut_until_s = wire.late_by_s = 0.0
         for worker in self._scene.workers:
             worker.upgrade()
 
@@ -81,23 +83,37 @@ class Nemesis:
         process.halt(seconds, [process.main])
 
     def restart(self) -> None:
-        self._restart(now=False)
+        self._restart(self._rng.choice(self._scene.workers), now=False)
 
     def restart_now(self) -> None:
-        self._restart(now=True)
+        self._restart(self._rng.choice(self._scene.workers), now=True)
 
-    def _restart(self, *, now: bool) -> None:
-        worker = self._rng.choice(self._scene.workers)
+    def _restart(self, worker: SimulatedWorker, *, now: bool) -> None:
         self._note(worker.process.name, "restarted" + " at once" * now, "restarted")
         worker.restart(now=now)
 
     # ------------------------------------------------------------ the way to the store
 
     def cut(self) -> None:
+        """At times somebody also tries to stop what does not reach the store."""
+        place = self._rng.choice([*self._scene.workers, *self._scene.workers, *self._scene.producers])
+        seconds = self._scene.config.lease_s * self._rng.random() * 2.5
+        self._note(place.process.name, f"does not reach the store for {seconds:.2f} s", "cut off")
+        place.wire.cut_until_s = self._world.now_s + seconds
+        if place in self._scene.workers and self._rng.random() < 0.4:
+            self._world.after(self._rng.random() * seconds, lambda: self._restart(place, now=False))
+
+    def fade(self) -> None:
+        """A way that gets worse and worse: answers take long, then there are none."""
         process, wire = self._victim()
-        seconds = self._scene.config.lease_s * self._rng.random() * 2
-        self._note(process.name, f"does not reach the store for {seconds:.2f} s", "cut off")
-        wire.cut_until_s = self._world.now_s + seconds
+        lease_s = self._scene.config.lease_s
+        self._note(process.name, "hears the store later and later, and then not at all", "faded")
+        wire.late_by_s = lease_s * (0.2 + 0.6 * self._rng.random())
+
+        def cut() -> None:
+            wire.late_by_s, wire.cut_until_s = 0.0, self._world.now_s + 2 * lease_s
+
+        self._world.after(lease_s * (0.2 + self._rng.random()), cut)
 
     def outage(self) -> None:
         seconds = self._scene.config.lease_s * self._rng.random() * 1.5

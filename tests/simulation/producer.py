@@ -33,7 +33,21 @@ from holdfast.core.options import CallOptions
 from holdfast.telemetry.hub import Telemetry
 
 _ids: ContextVar[list[UUID]] = ContextVar("ids")
-_ORDINARY = ("quick", "quick", "slow", "flaky", "doomed", "snoozing", "reporting", "soft", "hard", "stubborn", "novel")
+_ORDINARY = (
+    "quick",
+    "quick",
+    "slow",
+    "slow",
+    "slow",
+    "flaky",
+    "doomed",
+    "snoozing",
+    "reporting",
+    "soft",
+    "hard",
+    "stubborn",
+    "novel",
+)
 
 
 class SimulatedProducer:
@@ -95,11 +109,13 @@ class SimulatedProducer:
         rng = self._rng
         name = rng.choice(_ORDINARY)
         if rng.random() < 0.02:
-            return Request(NOBODYS, (1,), {})
+            return Request(NOBODYS, (1,), {}, CallOptions(queue="work"))
         if self._deadly:
             self._deadly -= 1
             name = "deadly"
         options: dict[str, Any] = {"priority": rng.choice((0, 5, 5, 9))}
+        if self._scene.config.queues:
+            options["queue"] = "work"
         if rng.random() < 0.2:
             options["delay_s"] = rng.random() * 2 * self._scene.config.lease_s
         if rng.random() < 0.1:

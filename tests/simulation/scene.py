@@ -26,12 +26,13 @@ class Scene:
         world.scene = self
         self.world = world
         self.rng = rng = Random(world.rng.getrandbits(64))
-        lease_s = rng.choice((2.0, 5.0, 10.0))
+        lease_s = rng.choice((2.0, 4.0, 10.0))
         self.config = Config(
             lease_s=lease_s,
-            concurrency=rng.choice((1, 2, 4)),
+            concurrency=rng.choice((2, 25, 25, 40)),  # with fewer slots than lanes a worker asks many times
             grace_s=rng.choice((0.0, 1.0, lease_s)),
             poll_s=rng.choice((0.5, 1.0)),
+            queues=rng.choice((("work",), ("work",), ())),
             wait_s=rng.choice((0.5, 5.0)),
             unknown_after_s=rng.choice((2.0, 300.0)),
         )
@@ -41,7 +42,7 @@ class Scene:
         self.story = Story(world)
         self.workers: list[SimulatedWorker] = []
         self.producers: list[SimulatedProducer] = []
-        self.faults_last_s = lease_s * rng.choice((2.0, 3.0, 4.0))
+        self.faults_last_s = lease_s * rng.choice((1.5, 2.0, 3.0))
         """When the faults stop."""
         self.clock_was_set = False
         self.is_over = False
@@ -49,7 +50,9 @@ class Scene:
 
     def is_at_rest(self) -> bool:
         """All jobs have ended, but for those that nobody can run; and nobody asks for more."""
-        return self.server.live == 0 and all(each.has_ended or each.process.is_dead for each in self.producers)
+        if self.server.live or self.network.requests_under_way:
+            return False
+        return all(each.has_ended or each.process.is_dead for each in self.producers)
 
     def unrest(self) -> str:
         jobs = [

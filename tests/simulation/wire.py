@@ -35,6 +35,7 @@ from holdfast.stores.base import (
 )
 
 T = TypeVar("T")
+_REQUESTS = ("insert_jobs", "replay_jobs")
 
 
 class Network:
@@ -44,6 +45,8 @@ class Network:
         self.server = server
         self.weather = weather
         self.wires: list[Wire] = []
+        self.requests_under_way = 0
+        """What producers asked for and the store has yet to hear of, also after they have given up on it."""
 
     def tell(self, hint: Hint) -> None:
         """Somebody changed something: most hear of it, some time."""
@@ -63,6 +66,8 @@ class Wire:
         self._heard = Hint.NOTHING
         self.cut_until_s = 0.0
         """Only this process does not reach the store until then."""
+        self.late_by_s = 0.0
+        """So much longer answers take to this process."""
         network.wires.append(self)
 
     async def open(self) -> None: ...
@@ -80,7 +85,7 @@ class Wire:
         call = _Call(self, verb, execute, answered, world.now_s, begun_within_s)
         way_s = weather.way_s()
         if fate is Fate.ANSWERED:
-            world.after(way_s, partial(self._execute, call, weather.way_s()))
+            self._execute_after(way_s, call, weather.way_s() + self.late_by_s)
         else:
             world.happened[f"call {fate.name.lower()}"] += 1
             self._strike(call, fate, way_s)
@@ -96,20 +101,25 @@ class Wire:
             case Fate.CUT:
                 world.after(answer_s, partial(call.fail, unknown=True))
             case Fate.LOST:
-                world.after(way_s, partial(self._execute, call, None))
+                self._execute_after(way_s, call, None)
                 world.after(answer_s, partial(call.fail, unknown=True))
             case Fate.LATE:
                 world.after(way_s, partial(call.fail, unknown=True))
-                world.after(way_s + weather.patience_s(), partial(self._execute, call, None))
+                self._execute_after(way_s + weather.patience_s(), call, None)
             case Fate.HUNG:
                 patience_s = weather.patience_s()
                 if weather.rng.random() < 0.5:
-                    world.after(patience_s * weather.rng.random(), partial(self._execute, call, None))
+                    self._execute_after(patience_s * weather.rng.random(), call, None)
                 world.after(patience_s, partial(call.fail, unknown=True))
+
+    def _execute_after(self, seconds: float, call: _Call, back_s: float | None) -> None:
+        self._network.requests_under_way += call.verb in _REQUESTS
+        self._world.after(seconds, partial(self._execute, call, back_s))
 
     def _execute(self, call: _Call, back_s: float | None) -> None:
         """In the store. `back_s`: how long the answer is under way; None: there is none."""
         world, server = self._world, self._server
+        self._network.requests_under_way -= call.verb in _REQUESTS
         if call.begun_within_s is not None and world.now_s - call.asked_s > call.begun_within_s:
             return
         server.tick()
@@ -266,7 +276,12 @@ class _Call:
         self.begun_within_s = begun_within_s
 
     def answer(self, answer: Any, error: Exception | None) -> None:
-        if self._future.done() or self._wire._process.is_dead:
+        """It has arrived; the loop that asked hears of it at its next turn, as of anything that comes from outside."""
+        if not self._wire._process.is_dead:
+            self._future.get_loop().call_soon_threadsafe(self._resolve, answer, error)
+
+    def _resolve(self, answer: Any, error: Exception | None) -> None:
+        if self._future.done():
             return
         if error is None:
             self._future.set_result(answer)
