@@ -37,13 +37,11 @@ bench: $(STAMP) ## Measure throughput and latency on this machine
 campaign: $(STAMP) ## Run processes under random faults for a while and check every promise
 	@$(BIN)/python -m tests.campaign $(ARGS)
 
-<<<<<<< HEAD
 simulate: $(STAMP) ## Run seeds of the deterministic simulation, or replay one: ARGS="--seed 7"
 	@$(BIN)/python -m tests.simulation $(ARGS)
-=======
+
 soak: $(STAMP) ## Run a steady load with a fault every ten seconds and fail if anything keeps growing
 	@$(BIN)/python -m tests.campaign.soak $(ARGS)
->>>>>>> campaign
 
 ablate: $(STAMP) ## Remove each safeguard in turn and show that a test notices
 	@$(BIN)/python -m tests.ablate $(ARGS)
