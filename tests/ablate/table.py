@@ -6,6 +6,7 @@ from tests.ablate.ablation import Ablation
 from tests.ablate.postgres_table import ON_POSTGRES
 from tests.ablate.supervision_table import UNDER_A_SUPERVISOR
 from tests.ablate.threads_table import IN_THREADS
+from tests.ablate.waiting_table import WHILE_WAITING
 
 STORE = "src/holdfast/stores/sqlite/"
 POSTGRES = "src/holdfast/stores/postgres/"
@@ -484,4 +485,4 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
     ),
 )
 
-ABLATIONS = (*SQLITE_AND_SHARED, *ON_POSTGRES, *IN_THREADS, *UNDER_A_SUPERVISOR)
+ABLATIONS = (*SQLITE_AND_SHARED, *ON_POSTGRES, *WHILE_WAITING, *IN_THREADS, *UNDER_A_SUPERVISOR)
