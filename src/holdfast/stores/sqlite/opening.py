@@ -58,6 +58,15 @@ def open_reader(path: str) -> sqlite3.Connection:
     return connection
 
 
+def file_identity(path: str) -> tuple[int, int]:
+    """Which file this name stands for now; (0, 0) where there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
 #: Files that are open, and in which process: a forked child inherits this together with its parent's connections.
 _open: Counter[tuple[str, int]] = Counter()
 
