@@ -60,12 +60,16 @@ class Cast(Trial):
 
         @self.hf.task(name="sell", retry=RetryPolicy(max_attempts=9, base=0.01, cap=0.1))
         async def sell(n: int) -> int:
-            with told(recorder) as (job, effect):
-                async with job.transaction() as connection:
-                    await connection.execute(f"INSERT INTO {self.sales} (job) VALUES ($1)", job.id)
-                    job.finish(n)
-                effect()
-                return n
+            """What it did, it did when its transaction commits: it may be killed before it returns."""
+            job = current_job()
+            run: dict[str, Any] = {"token": job.token, "attempt": job.attempt, "worker": job.worker}
+            recorder.start(job.id, **run)
+            async with job.transaction() as connection:
+                await connection.execute(f"INSERT INTO {self.sales} (job) VALUES ($1)", job.id)
+                job.finish(n)
+                recorder.effect(job.id, **run)
+                recorder.end(job.id, **run)
+            return n
 
         @self.hf.task(name="strike", retry=RetryPolicy(max_attempts=3, base=0.01), timeout=2 * self.lease_s)
         async def strike(how: str) -> int:
