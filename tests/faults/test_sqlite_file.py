@@ -41,7 +41,7 @@ def test_a_file_that_loses_its_name_takes_nothing_more_and_loses_nothing(
             harm(file, aside)
             with pytest.raises(StoreBroken, match="was deleted, moved or replaced while it was open"):
                 await trial.work.enqueue(2)
-            os.replace(aside, file)
+            aside.replace(file)
             later = await trial.enqueue(trial.work, 3)
             async with trial.hf.worker():
                 assert [await each.result(timeout=PATIENCE_S) for each in (accepted, later)] == [1, 3]
