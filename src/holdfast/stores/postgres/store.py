@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.cause import Cause
@@ -212,14 +212,19 @@ class PostgresStore:
     ) -> Renewal:
         self._engine.check_open()
         self._beats.start()
-        renewing = self._engine.call("renew_worker", self._lease, "workers.renew", worker, lease_s, held_for_s)
+        renewing = self._renew(worker, lease_s, held_for_s, lag_s)
         limit_s = max(_RENEWAL_S, lease_s * _RENEWAL)
         rows = await asyncio.wrap_future(self._beats.submit(self._in_time(renewing, limit_s)))
         if not rows:
             raise LeaseLost(f"worker {worker} was declared dead: its jobs belong to others")
-        if lag_s is not None:
-            await self._engine.query("workers.lag", worker, lag_s)
         return Renewal(rows[0][0], [HeldJob(job_id, token) for _, job_id, token in rows if job_id is not None])
+
+    async def _renew(self, worker: WorkerId, lease_s: float, held_for_s: float, lag_s: float | None) -> list[Any]:
+        """All of it on the connection of the leases: the others belong to the loop of whoever opened the store."""
+        rows = await self._engine.call("renew_worker", self._lease, "workers.renew", worker, lease_s, held_for_s)
+        if rows and lag_s is not None:
+            await self._engine.query("workers.lag", worker, lag_s, line=self._lease)
+        return rows
 
     async def _in_time(self, renewing: Awaitable[T], limit_s: float) -> T:
         """A connection that has gone silent must not cost the lease: there is time to try another one."""
