@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,7 +80,7 @@ class Cast(Trial):
                 mark = marks / str(job.id)
                 if not mark.exists():
                     mark.touch()
-                    await _strike_oneself(how)
+                    await _strike_oneself(how, self.lease_s)
                 effect()
                 return current_job().attempt
 
@@ -106,7 +108,7 @@ def impatient_server() -> Iterator[None]:
         connections.LONGEST_S = longest_s
 
 
-async def _strike_oneself(how: str) -> None:
+async def _strike_oneself(how: str, lease_s: float) -> None:
     match how:
         case "fail":
             raise ValueError("as told")
@@ -116,5 +118,20 @@ async def _strike_oneself(how: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "stop":
             os.kill(os.getpid(), signal.SIGSTOP)
+        case "memory":
+            _take_all_memory()
+        case "block":
+            time.sleep(1.5 * lease_s)  # the event loop does not run meanwhile
         case _:
             raise AssertionError(how)
+
+
+def _take_all_memory() -> None:
+    """Where the system allows little more than there is."""
+    usual = resource.getrlimit(resource.RLIMIT_AS)
+    taken = 4096 * int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (taken + 64_000_000, usual[1]))
+    try:
+        bytearray(512_000_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, usual)
