@@ -17,6 +17,14 @@ def _contract(topic: str) -> tuple[str, ...]:
 
 ON_POSTGRES = (
     Ablation(
+        "P10",
+        "PostgreSQL: the server ends a transaction that was left in the middle of a statement",
+        POSTGRES + "connections.py",
+        """        return f"{_DURABLE}; {_BOUNDED.format(longest_ms=round(1000 * LONGEST_S))}\"""",
+        """        return _DURABLE""",
+        (FAULTS + "test_silent_sessions.py",),
+    ),
+    Ablation(
         "P2",
         "PostgreSQL: an insert of the same id makes no second job",
         POSTGRES + "migrations/0002_insert_jobs.sql",

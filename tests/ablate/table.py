@@ -38,6 +38,15 @@ SQLITE_AND_SHARED = (
     ),
     Ablation(
         "P1",
+        "nothing is written into a file that has lost its name",
+        STORE + "writer.py",
+        """                self._check_file()
+                db.execute("BEGIN IMMEDIATE")""",
+        """                db.execute("BEGIN IMMEDIATE")""",
+        ("tests/faults/test_sqlite_file.py", "-k", "takes_nothing_more"),
+    ),
+    Ablation(
+        "P1",
         "an insert without an answer is repeated with the same ids",
         "src/holdfast/client/enqueuer.py",
         "return unknown or self._clock.monotonic() - asked < self._config.wait_s",

@@ -36,6 +36,11 @@ WORKER_CELLS = {
         for strike in ("fail", "kill9")
     },
     ("finish.begin", "stop"): "tests/transactions",
+    **{
+        (f"migrate.{moment}", strike): "scenes/migrating, by the table of test_table"
+        for moment in MOMENTS
+        for strike in ("fail", "kill9", "stop")
+    },
 }
 #: What is left out, and why.
 NOT_MEANINGFUL = {

@@ -40,6 +40,11 @@ FINISH_BEGIN = declare("finish.begin", "finish: the effect is there, the success
 FINISH_INSIDE = declare("finish.inside", "finish: effect and success are there, nothing is committed")
 FINISH_COMMITTED = declare("finish.committed", "finish: committed, the answer is not out")
 
+# One step of a migration.
+MIGRATE_BEGIN = declare("migrate.begin", "migrate: a step is next, nothing of it has happened")
+MIGRATE_INSIDE = declare("migrate.inside", "migrate: a step is executed, not committed")
+MIGRATE_COMMITTED = declare("migrate.committed", "migrate: a step is committed, others may follow")
+
 
 def struck(hit: FailpointHit) -> StoreUnavailable:
     """What a caller hears when a test has struck before the commit."""

@@ -21,7 +21,7 @@ from tests.history import Answer
 from holdfast import JobHandle, StoreUnavailable
 from holdfast.client import request
 
-WORKER, PRODUCER = "worker", "producer"
+WORKER, PRODUCER, MIGRATOR = "worker", "producer", "migrator"
 _AGAIN_S = 0.02
 
 
@@ -110,6 +110,15 @@ async def operate(cast: Cast, verb: str, jobs: Sequence[UUID]) -> None:
             await asyncio.sleep(_AGAIN_S)
 
 
+async def migrate(cast: Cast) -> None:
+    """Again while somebody else is at it."""
+    while True:
+        try:
+            return await cast.hf.migrate()
+        except StoreUnavailable:
+            await asyncio.sleep(_AGAIN_S)
+
+
 def _refusal(error: StoreUnavailable) -> Answer:
     return Answer.UNKNOWN if error.unknown else Answer.FAIL
 
@@ -131,6 +140,8 @@ def main(directory: str, role: str, *jobs: str) -> None:
         cast = Cast.at(Path(directory))
         if role == WORKER:
             cast.hf.run_worker()
+        elif role == MIGRATOR:
+            asyncio.run(migrate(cast))
         else:
             asyncio.run(_alone(cast, role, [UUID(job) for job in jobs]))
 

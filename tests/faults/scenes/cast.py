@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,12 +62,16 @@ class Cast(Trial):
 
         @self.hf.task(name="sell", retry=RetryPolicy(max_attempts=9, base=0.01, cap=0.1))
         async def sell(n: int) -> int:
-            with told(recorder) as (job, effect):
-                async with job.transaction() as connection:
-                    await connection.execute(f"INSERT INTO {self.sales} (job) VALUES ($1)", job.id)
-                    job.finish(n)
-                effect()
-                return n
+            """What it did, it did when its transaction commits: it may be killed before it returns."""
+            job = current_job()
+            run: dict[str, Any] = {"token": job.token, "attempt": job.attempt, "worker": job.worker}
+            recorder.start(job.id, **run)
+            async with job.transaction() as connection:
+                await connection.execute(f"INSERT INTO {self.sales} (job) VALUES ($1)", job.id)
+                job.finish(n)
+                recorder.effect(job.id, **run)
+                recorder.end(job.id, **run)
+            return n
 
         @self.hf.task(name="strike", retry=RetryPolicy(max_attempts=3, base=0.01), timeout=2 * self.lease_s)
         async def strike(how: str) -> int:
@@ -74,7 +80,7 @@ class Cast(Trial):
                 mark = marks / str(job.id)
                 if not mark.exists():
                     mark.touch()
-                    await _strike_oneself(how)
+                    await _strike_oneself(how, self.lease_s)
                 effect()
                 return current_job().attempt
 
@@ -102,7 +108,7 @@ def impatient_server() -> Iterator[None]:
         connections.LONGEST_S = longest_s
 
 
-async def _strike_oneself(how: str) -> None:
+async def _strike_oneself(how: str, lease_s: float) -> None:
     match how:
         case "fail":
             raise ValueError("as told")
@@ -112,5 +118,20 @@ async def _strike_oneself(how: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "stop":
             os.kill(os.getpid(), signal.SIGSTOP)
+        case "memory":
+            _take_all_memory()
+        case "block":
+            time.sleep(1.5 * lease_s)  # the event loop does not run meanwhile
         case _:
             raise AssertionError(how)
+
+
+def _take_all_memory() -> None:
+    """Where the system allows little more than there is."""
+    usual = resource.getrlimit(resource.RLIMIT_AS)
+    taken = 4096 * int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (taken + 64_000_000, usual[1]))
+    try:
+        bytearray(512_000_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, usual)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.faults.scenes import in_user_code, struck, struck_server
+from tests.faults.scenes import deprived, in_user_code, migrating, struck, struck_server
 from tests.faults.table.cells import Cell
 from tests.history import Report
 
@@ -18,6 +18,8 @@ LIMIT_S = 60.0
 SCENES: dict[str, Callable[[Cell, Path], Awaitable[Report]]] = {
     "struck": struck.play,
     "in_user_code": in_user_code.play,
+    "migrating": migrating.play,
+    "deprived": deprived.play,
 }
 #: Those that need to have the server itself in hand.
 SERVER_SCENES: dict[str, Callable[[Cell, Path, LocalPostgres], Awaitable[Report]]] = {

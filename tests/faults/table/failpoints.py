@@ -27,6 +27,9 @@ NAMES = {
     "lead.committed": "M3",
     "resign.committed": "M3",
     "prune_jobs.inside": "M4",
+    "migrate.begin": "M5",
+    "migrate.inside": "M5",
+    "migrate.committed": "M5",
 }
 _HOLDS = {
     Strike.FAIL: "whoever asked asks again; it happens once, as a whole, and every job ends",
@@ -40,7 +43,7 @@ _NOTHING_TO_FAIL = "there is nothing between these two lines that could fail and
 
 def points() -> list[str]:
     """Every failpoint that this table knows; a test compares them with those of the code."""
-    verbs = [f"{verb}.{moment}" for verb in (*moments.VERBS, "finish") for moment in FAILURES]
+    verbs = [f"{verb}.{moment}" for verb in (*moments.VERBS, "finish", "migrate") for moment in FAILURES]
     return [*verbs, executor.C4, executor.R2]
 
 
@@ -59,10 +62,12 @@ def _cell(point: str, strike: Strike, store: str) -> Cell:
         return Cell(**base, reason=_NOTHING_TO_FAIL)
     if point.startswith("finish.") and store == SQLITE:
         return Cell(**base, reason="a run finishes inside a transaction of the user's on PostgreSQL alone")
-    return Cell(**base, scene="struck", strike=strike)
+    return Cell(**base, scene="migrating" if point.startswith("migrate.") else "struck", strike=strike)
 
 
 def _holds(point: str, strike: Strike, store: str) -> str:
+    if point.startswith("migrate."):
+        return "a step is there as a whole or not at all; others wait for it or go on from there, and jobs run"
     locked = store == SQLITE and point.endswith(".inside") and strike in (Strike.HANG, Strike.STOP)
     return _LOCKED if locked else _HOLDS[strike]
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import asyncpg
 
 from holdfast.core.errors import StoreBroken, StoreUnavailable
+from holdfast.runtime.failpoints import FailpointHit, afailpoint
+from holdfast.stores.moments import MIGRATE_BEGIN, MIGRATE_COMMITTED, MIGRATE_INSIDE, struck
 from holdfast.stores.postgres.statements import migrations
 
 if TYPE_CHECKING:
@@ -107,11 +109,16 @@ async def migrate(connection: Connection[Any], schema: str, place: str) -> list[
     applied: list[str] = []
     for step in steps(schema):
         try:
+            await afailpoint(MIGRATE_BEGIN)
             async with connection.transaction(isolation="read_committed"):
                 await connection.execute(_turn(schema))
                 if (await schema_version(connection, schema)).version < step.version:  # now that it is our turn
                     await connection.execute(step.sql)
                     applied.append(step.name)
+                await afailpoint(MIGRATE_INSIDE)
+            await afailpoint(MIGRATE_COMMITTED)
+        except FailpointHit as hit:
+            raise struck(hit) from hit
         except asyncpg.LockNotAvailableError as error:
             raise StoreUnavailable(
                 f"PostgreSQL store {place}: migration {step.name} waits for a lock that somebody holds, and was given "

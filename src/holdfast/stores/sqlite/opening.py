@@ -11,7 +11,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from holdfast.core.errors import NotOpen, StoreBroken
+from holdfast.runtime.failpoints import FailpointHit, failpoint
 from holdfast.stores.base import StoreStatus
+from holdfast.stores.moments import MIGRATE_BEGIN, MIGRATE_COMMITTED, MIGRATE_INSIDE, struck
 from holdfast.stores.sqlite.errors import translate
 from holdfast.stores.sqlite.statements import migrations
 
@@ -45,6 +47,9 @@ def open_writer(path: str) -> sqlite3.Connection:
     except sqlite3.Error as error:
         connection.close()
         raise translate(error, path) from error
+    except FailpointHit as hit:
+        connection.close()
+        raise struck(hit) from hit
     except StoreBroken:
         connection.close()
         raise
@@ -56,6 +61,15 @@ def open_reader(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA query_only = ON")
     return connection
+
+
+def file_identity(path: str) -> tuple[int, int]:
+    """Which file this name stands for now; (0, 0) where there is none."""
+    try:
+        found = Path(path).stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 #: Files that are open, and in which process: a forked child inherits this together with its parent's connections.
@@ -119,6 +133,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     if _version(connection) == known[-1][0]:
         return
     for version, _, script in known:
+        failpoint(MIGRATE_BEGIN)
         connection.execute("BEGIN IMMEDIATE")
         try:
             if _version(connection) < version:  # asked again, now that we hold the lock
@@ -126,11 +141,13 @@ def migrate(connection: sqlite3.Connection) -> None:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {version}")
+            failpoint(MIGRATE_INSIDE)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        failpoint(MIGRATE_COMMITTED)
 
 
 def _enter_wal(connection: sqlite3.Connection) -> str:

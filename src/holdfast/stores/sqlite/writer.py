@@ -5,6 +5,7 @@ Duties:
 2. A verb that fails is undone alone (savepoint); a failed commit fails its whole group.
 3. Answers and hints go back with one `call_soon_threadsafe` per event loop and group.
 4. Notices commits of other processes by `PRAGMA data_version`, while anybody listens.
+5. Refuses to write into a file that no longer has its name: what is accepted there, nobody would find again.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast.core.backpressure import Watermarks
-from holdfast.core.errors import HoldfastError, NotOpen, StoreUnavailable
+from holdfast.core.errors import HoldfastError, NotOpen, StoreBroken, StoreUnavailable
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.failpoints import FailpointHit, failpoint
 from holdfast.stores.base import Hint
 from holdfast.stores.moments import answer_lost, struck
 from holdfast.stores.sqlite.errors import translate
-from holdfast.stores.sqlite.opening import check_process, note_closed, note_open, open_writer
+from holdfast.stores.sqlite.opening import check_process, file_identity, note_closed, note_open, open_writer
 from holdfast.stores.sqlite.transaction import Tx
 
 T = TypeVar("T")
@@ -58,11 +59,13 @@ class Writer:
         self._db: sqlite3.Connection | None = None
         self._closed = False
         self._pid = 0
+        self._file = (0, 0)
 
     def open(self) -> None:
         """Open the file (blocking) and start the thread."""
         self._db = open_writer(self._path)
         self._pid = os.getpid()
+        self._file = file_identity(self._path)
         note_open(self._path)
         self._thread = threading.Thread(target=self._serve, name="holdfast-sqlite-writer", daemon=True)
         self._thread.start()
@@ -188,6 +191,7 @@ class Writer:
         committing = False
         try:
             if live:
+                self._check_file()
                 db.execute("BEGIN IMMEDIATE")
                 now = self._clock.now()
                 done = [self._perform(db, request, now) for request in live]
@@ -213,8 +217,16 @@ class Writer:
             if db.in_transaction:
                 db.execute("ROLLBACK")
         if db.in_transaction:
+            self._check_file()  # an empty one would be made in its place
             db.close()
             self._db = open_writer(self._path)
+
+    def _check_file(self) -> None:
+        if file_identity(self._path) != self._file:
+            raise StoreBroken(
+                f"SQLite store {self._path}: the file was deleted, moved or replaced while it was open, so nothing is "
+                "written any more; put it back under its name, or start again"
+            )
 
     def _perform(self, db: sqlite3.Connection, request: _Request, now: float) -> tuple[Any, BaseException | None, Hint]:
         """One verb; its own failure is undone and reported, one of the whole transaction is raised."""
