@@ -21,9 +21,8 @@ JOBS = 3
 async def test_killed_with_the_commit_done_and_no_answer_out(
     payments: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(
-        "HOLDFAST_FAILPOINTS", "finish.committed=kill9"
-    )  # of each isolate: this process has read its own
+    # Of each isolate: this process has read its own settings long ago.
+    monkeypatch.setenv("HOLDFAST_FAILPOINTS", "finish.committed=kill9")
     async with hf, hf.worker(isolates=2):
         jobs = [await app.pay.enqueue("return") for _ in range(JOBS)]
         for job in jobs:
