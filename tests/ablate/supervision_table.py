@@ -10,6 +10,14 @@ TESTS = "tests/supervision/"
 UNDER_A_SUPERVISOR = (
     Ablation(
         "P10",
+        "a supervisor survives that it can start no process",
+        SUPERVISION + "supervisor.py",
+        "        except (OSError, RuntimeError) as error:",
+        "        except ZeroDivisionError as error:",
+        (TESTS + "test_environment.py", "-k", "no_process_can_be_started"),
+    ),
+    Ablation(
+        "P10",
         "what a dead process ran is handed back by its supervisor",
         SUPERVISION + "supervisor.py",
         "if seen.worker is not None and child.config is not None and not orderly:",

@@ -336,17 +336,18 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
         "isolate",
         "an isolate that does not end at the hard limit of its run is killed",
         "src/holdfast/worker/isolation/running.py",
-        "        timer.start()",
-        "        pass",
+        "            thread.start()",
+        "            pass",
         ("tests/isolation/test_kills.py", "-k", "hard_limit and (backtrack or spin)"),
     ),
     Ablation(
         "isolate",
         "the hard limit of an isolated run does not wait for the event loop of its worker",
         "src/holdfast/worker/isolation/running.py",
-        "        timer = threading.Timer(limit_s + self._kill_after_s, kill_overdue)",
+        "        timer = thread = threading.Timer(limit_s + self._kill_after_s, kill_overdue)",
         "        loop = asyncio.get_running_loop()\n"
-        "        timer = threading.Timer(limit_s + self._kill_after_s, loop.call_soon_threadsafe, [kill_overdue])",
+        "        after_s, call = limit_s + self._kill_after_s, loop.call_soon_threadsafe\n"
+        "        timer = thread = threading.Timer(after_s, call, [kill_overdue])",
         ("tests/isolation/test_kills.py", "-k", "blocks_the_event_loop"),
     ),
     Ablation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
 from tests.fuzz.examples import fuzzed_slowly
-from tests.fuzz.outside import ABYSS, any_value, good_value, near_json, raw_bytes
+from tests.fuzz.outside import ABYSS, any_text, any_value, good_value, near_json, raw_bytes
 from tests.integration.scene import PATIENCE_S
 
-from holdfast import Holdfast, InvalidArguments, JobFailed, JobHandle, JobInfo
+from holdfast import Holdfast, InvalidArguments, InvalidOptions, JobFailed, JobHandle, JobInfo
 from holdfast.client.arguments import plain_result
 from holdfast.core.settlement import Succeed, Verdict
 from holdfast.core.state import State
@@ -22,6 +23,7 @@ from holdfast.runtime.threads import LoopThread
 from holdfast.telemetry.events import JobStarted
 from holdfast.testing.contracts.arrange import LONG_S, a_job, claim, enlist, insert
 
+DAY = timedelta(hours=23)
 STORES = ("sqlite", "postgres")
 #: Jobs of one example: a store's transaction is what costs.
 SOME = {"min_size": 1, "max_size": 6}
@@ -169,3 +171,44 @@ def test_a_result_that_cannot_be_read_hides_nothing_else(results: list[bytes], p
             loop.submit(handle.result(timeout=PATIENCE_S)).result(PATIENCE_S)
         except InvalidArguments:
             continue
+
+
+moments = st.datetimes(timezones=st.just(UTC) | st.builds(timezone, st.timedeltas(-DAY, DAY)))
+filters = st.fixed_dictionaries(
+    {},
+    optional=dict.fromkeys(("queue", "task", "tenant", "tag", "error_type", "fingerprint", "text", "reason"), any_text)
+    | {"state": st.sampled_from(State) | any_text, "created_after": moments, "created_before": moments},
+)
+
+
+@fuzzed_slowly
+@given(where=filters, limit=st.integers(1, 1000), before=st.none() | st.uuids() | any_text)
+@example(where={"tag": "\ud800"}, limit=1, before=None)
+@example(where={"text": "a\0b", "state": "dead"}, limit=1, before=None)
+@example(where={"created_after": datetime(1, 1, 1, tzinfo=timezone(DAY))}, limit=1, before=None)
+@example(where={"created_before": datetime(9999, 12, 31, 23, 59, tzinfo=timezone(-DAY))}, limit=1, before=None)
+def test_a_filter_of_any_kind_finds_something_or_is_refused(
+    where: dict[str, Any], limit: int, before: Any, place: Place, loop: LoopThread
+) -> None:
+    dead = {name: value for name, value in where.items() if name != "state"}
+    for ask in (
+        lambda: place.hf.jobs.list(**where, limit=limit, before=before),
+        lambda: place.hf.dead.list(**dead, limit=limit, before=before),
+        lambda: place.hf.dead.count(**dead),
+        lambda: place.hf.dead.purge(**dead),
+    ):
+        try:
+            loop.submit(ask()).result(PATIENCE_S)
+        except (InvalidArguments, InvalidOptions):
+            continue
+
+
+@fuzzed_slowly
+@given(reason=any_text, by=any_text)
+def test_a_reason_of_any_text_is_kept(reason: str, by: str, place: Place, loop: LoopThread) -> None:
+    async def cancel() -> JobInfo:
+        job = await place.echo.options(delay=3600).enqueue(1)
+        await job.cancel(reason, by=by)
+        return await job.info()
+
+    assert loop.submit(cancel()).result(PATIENCE_S).state is State.CANCELLED

@@ -78,6 +78,11 @@ async def add(a: int, b: int = 1) -> int:
 
 
 @hf.task
+async def nap(for_s: float) -> None:
+    await asyncio.sleep(for_s)
+
+
+@hf.task
 async def surrounded() -> int:
     return os.getpid()
 

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,9 @@ from holdfast import Holdfast, JobHandle
 #: Long enough never to decide a test that works.
 PATIENCE_S = 60.0
 ROOT = Path(__file__).parents[2]
+PROGRAM = (sys.executable, "-m", "holdfast")
+#: The same with a supervisor that is less patient.
+HURRIED = (sys.executable, "-m", "tests.supervision.hurried")
 
 
 class Noted(NamedTuple):
@@ -40,6 +43,9 @@ class Crew:
         self.settings = settings
         self.hf = Holdfast(**settings | {"failpoints": ""})  # else they would strike in the test's own process
         self.process: subprocess.Popen[bytes] | None = None
+        self.program: Sequence[str] = PROGRAM
+        self.app = "manned"
+        self.variables: dict[str, str] = {}
 
     @property
     def pid(self) -> int:
@@ -48,8 +54,8 @@ class Crew:
 
     def start(self, *words: str) -> None:
         given = {"MANNED_PLACE": str(self.place), "MANNED_SETTINGS": json.dumps(self.settings)}
-        command = [sys.executable, "-m", "holdfast", "worker", "tests.supervision.manned:hf", *words]
-        env = environment(**given)
+        command = [*self.program, "worker", f"tests.supervision.{self.app}:hf", *words]
+        env = environment(**given, **self.variables)
         env["PYTHONPATH"] = f"{env['PYTHONPATH']}{os.pathsep}{ROOT}"
         with (self.place / "log").open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self.place, env=env, stderr=log, stdin=subprocess.DEVNULL)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration.scene import scene
-from tests.supervision.crew import Crew, manned
+from tests.supervision.crew import HURRIED, Crew, manned
 
 from holdfast import JobFailed
 from holdfast.core.state import State
@@ -78,7 +78,9 @@ async def test_poison_ends_dead_and_its_neighbours_are_well(make_crew: MakeCrew)
 @scene
 async def test_a_lonely_job_does_not_wait_for_a_long_one(make_crew: MakeCrew) -> None:
     """One process is busy for ever; what must run alone gets a process of its own."""
-    async with manned(make_crew(concurrency=4)) as crew:
+    crew = make_crew(concurrency=4)
+    crew.program = HURRIED
+    async with manned(crew):
         suspect = await crew.enqueue("hold", "go")
         for times in (1, 2):
             [*_, seen] = await crew.until_noted("holds go", times)

@@ -6,7 +6,7 @@ import resource
 from collections.abc import Callable
 
 from tests.integration.scene import scene
-from tests.supervision.crew import Crew, manned
+from tests.supervision.crew import HURRIED, Crew, manned
 
 from holdfast.cli.exits import Exit
 
@@ -48,7 +48,9 @@ async def test_a_process_is_replaced_after_so_many_jobs(make_crew: MakeCrew) -> 
 
 @scene
 async def test_more_processes_while_jobs_wait_and_fewer_when_not(make_crew: MakeCrew) -> None:
-    async with manned(make_crew(concurrency=1), "--min", "1", "--max", "2") as crew:
+    crew = make_crew(concurrency=1)
+    crew.program = HURRIED
+    async with manned(crew, "--min", "1", "--max", "2"):
         jobs = [await crew.enqueue("hold", "go") for _ in range(3)]
         seen = await crew.until_noted("holds go", 2)
         assert len({each.pid for each in seen}) == 2, "one more, and no more than that"

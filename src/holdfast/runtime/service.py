@@ -194,7 +194,8 @@ class Service:
                 return
             except Exception as broken:
                 exc = broken
-        context = {"message": f"service {self.name!r} crashed", "exception": exc, "task": self._life}
+        # Without the task: from Python 3.12 on a handler is called in that one's context, in which we are already.
+        context = {"message": f"service {self.name!r} crashed", "exception": exc}
         asyncio.get_running_loop().call_exception_handler(context)
 
     def _schedule_cut(self) -> None:

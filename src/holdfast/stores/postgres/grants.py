@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.config import check_schema
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.outcome import storable
 from holdfast.core.shown import shown
 
 _WAITING = ("ready", "timer", "parked", "blocked")
@@ -67,6 +68,10 @@ _SEQUENCES = {"dashboard": (), "api": ("place",), "operator": ("place",), "worke
 DUTIES = (*_TABLES, "migrator")
 
 
+#: Around a block of code: not `$$`, which a role's name may hold.
+_QUOTE = "$holdfast$"
+
+
 def grants(schema: str, roles: Sequence[tuple[str, str]]) -> str:
     """The statements that give each role its rights, by duty; run by the owner of the tables, after every migration.
 
@@ -81,7 +86,7 @@ def _lines(schema: str, duty: str, role: str) -> list[str]:
         raise InvalidOptions(f"there is no duty {shown(duty)}; there are {', '.join(DUTIES)}")
     if duty == "migrator":
         give = f"EXECUTE format('GRANT CREATE ON DATABASE %I TO %I', current_database(), {_literal(role)})"
-        return [f"-- {duty}", f"DO $$ BEGIN {give}; END $$;"]
+        return [f"-- {duty}", f"DO {_QUOTE} BEGIN {give}; END {_QUOTE};"]
     return [
         f"-- {duty}",
         f"GRANT USAGE ON SCHEMA {schema} TO {role};",
@@ -93,7 +98,7 @@ def _lines(schema: str, duty: str, role: str) -> list[str]:
 
 
 def _quoted(role: str) -> str:
-    if not role or "\0" in role:
+    if not role or _QUOTE in role or storable(role, len(role)) != role:
         raise InvalidOptions(f"{shown(role)} is not the name of a role")
     escaped = role.replace('"', '""')
     return f'"{escaped}"'

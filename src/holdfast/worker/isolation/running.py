@@ -125,9 +125,13 @@ class IsolatedRuns:
                     run.interruption = run.interruption or Interruption.TIMEOUT
                     isolate.kill()
 
-        timer = threading.Timer(limit_s + self._kill_after_s, kill_overdue)
-        timer.name, timer.daemon = "holdfast-limit", True
-        timer.start()
+        timer: threading.Timer | asyncio.TimerHandle
+        timer = thread = threading.Timer(limit_s + self._kill_after_s, kill_overdue)
+        thread.name, thread.daemon = "holdfast-limit", True
+        try:
+            thread.start()
+        except RuntimeError:  # the system gives no more threads: as good as it gets
+            timer = asyncio.get_running_loop().call_later(limit_s + self._kill_after_s, kill_overdue)
         try:
             yield
         finally:

@@ -209,7 +209,7 @@ class Supervisor:
     async def _start(self) -> None:
         try:
             child = await Child.start(self._command, generation=self._generation)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # the latter for the thread that asyncio may want for each process
             self._fail(f"no process could be started: {error}", self._failing)
             return
         self._children.append(child)
