@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.ablate.ablation import Ablation
 from tests.ablate.postgres_table import ON_POSTGRES
+from tests.ablate.simulation_table import IN_THE_SIMULATION
 from tests.ablate.supervision_table import UNDER_A_SUPERVISOR
 from tests.ablate.threads_table import IN_THREADS
 
@@ -467,4 +468,4 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
     ),
 )
 
-ABLATIONS = (*SQLITE_AND_SHARED, *ON_POSTGRES, *IN_THREADS, *UNDER_A_SUPERVISOR)
+ABLATIONS = (*SQLITE_AND_SHARED, *ON_POSTGRES, *IN_THREADS, *UNDER_A_SUPERVISOR, *IN_THE_SIMULATION)
