@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.ablate.ablation import Ablation
 from tests.ablate.postgres_table import ON_POSTGRES
+from tests.ablate.simulation_table import IN_THE_SIMULATION
 from tests.ablate.supervision_table import UNDER_A_SUPERVISOR
 from tests.ablate.threads_table import IN_THREADS
 from tests.ablate.waiting_table import WHILE_WAITING
@@ -495,4 +496,11 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
     ),
 )
 
-ABLATIONS = (*SQLITE_AND_SHARED, *ON_POSTGRES, *WHILE_WAITING, *IN_THREADS, *UNDER_A_SUPERVISOR)
+ABLATIONS = (
+    *SQLITE_AND_SHARED,
+    *ON_POSTGRES,
+    *WHILE_WAITING,
+    *IN_THREADS,
+    *UNDER_A_SUPERVISOR,
+    *IN_THE_SIMULATION,
+)

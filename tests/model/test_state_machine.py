@@ -235,6 +235,10 @@ class StoreAgainstModel(RuleBasedStateMachine):
         assert claim.lonely == lonely
         got = [(job.id, job.attempt, job.alone) for job in claim.jobs]
         assert self.comparable(got) == self.comparable(expected)
+        for job in claim.jobs:
+            new = self.asked[job.id]
+            body = (new.task, new.queue, new.priority, new.payload, new.options, new.max_attempts, new.tenant)
+            assert (job.task, *job[4:10]) == body, "a run is told what was enqueued"
         tokens = [job.token for job in claim.jobs]
         assert len(set(tokens)) == len(tokens), "each run has a token of its own"
         assert min(tokens, default=self.last_token + 1) > self.last_token, "tokens grow from claim to claim"
@@ -359,6 +363,10 @@ class StoreAgainstModel(RuleBasedStateMachine):
         told = {job_id: ended and ended.state for job_id, ended in endings.items()}
         gone = dict.fromkeys(self.asked.keys() - jobs.keys())
         assert told == gone | {job_id: job.state for job_id, job in jobs.items() if job.state.ended}
+        for ended in endings.values():
+            if ended is not None and ended.state is State.SUCCEEDED:
+                assert ended.result == b"1", "as it was settled"
+        assert self.do(self.store.queue_settings()).keys() >= {job.new.queue for job in jobs.values()}
         for worker in self.workers:
             requests = self.do(self.store.cancel_requests(worker))
             assert sorted(requests) == sorted(

@@ -15,6 +15,7 @@ from tests.simulation.scene import Scene
 from tests.simulation.server import NOBODYS, Server
 from tests.simulation.story import RunSeen
 
+from holdfast.core.cause import Cause
 from holdfast.core.state import State
 
 #: Workers stop their jobs when a tenth of the lease is left: who stood still for less than this had time to.
@@ -25,7 +26,7 @@ def judge(scene: Scene) -> tuple[Report, list[str]]:
     """The report, and every sentence that says what was broken."""
     story, server = scene.story, scene.server
     report = check(History(tuple(story.calls)), History(tuple(story.lines)), _record(server), max_attempts=3)
-    own = [*_overlaps(scene), *_answers(scene)]
+    own = [*_overlaps(scene), *_answers(scene), *_lost_claims(scene)]
     return report, [*map(str, [*report.violations, *own]), *scene.world.objections]
 
 
@@ -113,3 +114,12 @@ def _answers(scene: Scene) -> Iterator[Violation]:
     for job_id, job in jobs.items():
         if job.new.task == NOBODYS and job.state not in (State.PARKED, State.CANCELLED, State.SCHEDULED):
             yield Violation("S3", str(job_id), f"is {job.state}, but no worker knows its task")
+
+
+def _lost_claims(scene: Scene) -> Iterator[Violation]:
+    """What ran was known to its worker: it is not handed back as a claim whose answer was lost."""
+    ran = {run.token for run in scene.story.runs}
+    for job_id, job in scene.server.model.jobs.items():
+        for token, cause in job.causes.items():
+            if cause is Cause.CLAIM_LOST and token in ran:
+                yield Violation("S4", str(job_id), f"ran under token {token}, which was handed back as a lost claim")

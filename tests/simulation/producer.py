@@ -134,13 +134,15 @@ class SimulatedProducer:
         _ids.set(ids)
         told: list[UUID | None] = [None] * len(requests)
         handles: list[JobHandle[Any]] = []
-        self._waiting = requests
+        self._waiting, asked_s = requests, self._scene.world.now_s
         try:
             handles = await ask()
             told = [handle.id for handle in handles]
             answer = Answer.OK
         except OutcomeUnknown:
             answer = Answer.UNKNOWN
+            if (after_s := self._scene.world.now_s - asked_s) < self._scene.config.unknown_after_s:
+                self._scene.world.object_to(self.process, f"was told after {after_s:.2f} s that nobody knows")
         except (QueueFull, IdempotencyConflict, StoreUnavailable):  # all of these say: for certain
             answer = Answer.FAIL
         for request, job_id, other in zip(requests, ids, told, strict=True):

@@ -42,7 +42,7 @@ class Scene:
         self.story = Story(world)
         self.workers: list[SimulatedWorker] = []
         self.producers: list[SimulatedProducer] = []
-        self.faults_last_s = lease_s * rng.choice((1.5, 2.0, 3.0))
+        self.faults_last_s = lease_s * rng.choice((2.0, 3.0))
         """When the faults stop."""
         self.clock_was_set = False
         self.is_over = False

@@ -44,7 +44,7 @@ async def quick(n: int) -> int:
 async def slow(n: int) -> int:
     scene, job = _scene(), current_job()
     with scene.story.told(job, current_process()):
-        await asyncio.sleep(n % 17 / 10 * scene.config.lease_s)
+        await asyncio.sleep(n % 17 / 6 * scene.config.lease_s)
         scene.story.effect(job)
         return n
 

@@ -64,7 +64,7 @@ class SimulatedWorker:
     def _note_end(self) -> None:
         self.has_ended = True
         self._scene.world.say(self.process.name, "ended")
-        left = [task.get_name() for thread in self.process.threads for task in thread.unfinished()]
+        left = [task.get_coro().__qualname__ for thread in self.process.threads for task in thread.unfinished()]
         if left:
             self._scene.world.object_to(self.process, f"it has ended, but left tasks behind: {', '.join(left)}")
         self.process.kill()

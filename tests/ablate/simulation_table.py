@@ -1,0 +1,93 @@
+"""The safeguards whose absence some seed of the simulation shows: what it takes is a rare order of events."""
+
+from __future__ import annotations
+
+from tests.ablate.ablation import Ablation
+
+SEEDS = ("tests/simulation/test_simulation.py", "-k", "in_these_seeds")
+
+IN_THE_SIMULATION = (
+    Ablation(
+        "P1",
+        "an insert whose only answer is missing when time is up is unknown, not refused",
+        "src/holdfast/client/enqueuer.py",
+        "if not (unknown or error.unknown) or",
+        "if not unknown or",
+        SEEDS,
+    ),
+    Ablation(
+        "P5",
+        "a lease is trusted from before the request that renewed it",
+        "src/holdfast/worker/heartbeat.py",
+        "            self._trusted_until_s = asked_s + self._lease_s",
+        "            self._trusted_until_s = self._clock.monotonic() + self._lease_s",
+        SEEDS,
+    ),
+    Ablation(
+        "P5",
+        "whoever loses the lease stops its runs before anything else",
+        "src/holdfast/worker/session.py",
+        """        self.hurry(Interruption.LEASE_LOST)
+        await self._fetcher.stop()""",
+        """        await self._fetcher.stop()""",
+        SEEDS,
+    ),
+    Ablation(
+        "P5",
+        "a lease that could not be renewed in time is given up by the clock alone",
+        "src/holdfast/worker/heartbeat.py",
+        """            if left_s <= 0:
+                return self._lose()""",
+        """            if left_s <= 0:
+                left_s = 0.1""",
+        SEEDS,
+    ),
+    Ablation(
+        "P3",
+        "a worker's last outcomes are written before it signs off",
+        "src/holdfast/worker/session.py",
+        "        await self._settler.close()",
+        "        pass",
+        SEEDS,
+    ),
+    Ablation(
+        "P10",
+        "work is looked for also when no hint came",
+        "src/holdfast/worker/fetcher.py",
+        "await self.pause(self._poll_s)",
+        "await self.pause(3600.0)",
+        SEEDS,
+    ),
+    Ablation(
+        "P10",
+        "a store that is out of reach ends no upkeep",
+        "src/holdfast/upkeep/periodic.py",
+        "except StoreUnavailable as error:",
+        "except ZeroDivisionError as error:",
+        SEEDS,
+    ),
+    Ablation(
+        "P10",
+        "a store that is out of reach ends no look for cancellations",
+        "src/holdfast/worker/cancels.py",
+        "except StoreError:",
+        "except ZeroDivisionError:",
+        SEEDS,
+    ),
+    Ablation(
+        "P10",
+        "a store that is out of reach ends nobody's wait for a result",
+        "src/holdfast/client/endings.py",
+        "except StoreError:",
+        "except ZeroDivisionError:",
+        SEEDS,
+    ),
+    Ablation(
+        "P2",
+        "what was parked as unknown is lifted by whoever knows it",
+        "src/holdfast/upkeep/unparker.py",
+        "        await self.store.unpark_jobs(reason=UNKNOWN_TASK, keys=self._registry.names())",
+        "        pass",
+        SEEDS,
+    ),
+)
