@@ -19,6 +19,8 @@ from holdfast.client.sync import SyncJobHandle
 from holdfast.client.task import Task
 from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults
+from holdfast.core.error_class import ErrorClass
+from holdfast.core.error_classes import ErrorClasses
 from holdfast.core.errors import (
     ConfigError,
     HardTimeout,
@@ -64,6 +66,8 @@ __all__ = [
     "Config",
     "ConfigError",
     "CurrentJob",
+    "ErrorClass",
+    "ErrorClasses",
     "HardTimeout",
     "Holdfast",
     "HoldfastError",

@@ -27,6 +27,8 @@ from holdfast.client.sync import Opened, Sync
 from holdfast.client.task import AsyncTask, SyncTask, Task
 from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults, check_defaults, check_queue_defaults, resolve_options
+from holdfast.core.error_class import ErrorClass
+from holdfast.core.error_classes import check_classes
 from holdfast.core.errors import NotOpen
 from holdfast.core.names import check_name
 from holdfast.core.options import Seconds
@@ -58,6 +60,7 @@ class Holdfast:
     - `url`: the store, as `postgresql://user@host/database`, `sqlite:///file.db`, or `:memory:` for tests. Defaults to
       the setting `url` (`HOLDFAST_URL`), else `sqlite:///holdfast.db` in the current directory.
     - `defaults`: options for all tasks of this app; `queue_defaults`: for those of a queue, by its name.
+    - `errors`: rows of the table of errors that are asked before the built-in ones; `hf.errors` is the whole table.
     - `lifespan`: an async generator (or context manager) function that gets the app; a worker runs it around its work.
     - Every setting of `Config` may be given by name, as in `Holdfast(concurrency=20)`.
     """
@@ -72,13 +75,15 @@ class Holdfast:
         defaults: TaskDefaults | None = None,
         queue_defaults: Mapping[str, TaskDefaults] | None = None,
         lifespan: Lifespan | None = None,
+        errors: Sequence[ErrorClass] | None = None,
         clock: Clock | None = None,
         **settings: Any,
     ) -> None:
         self.config = Config.load(url=url, **settings)
         self._defaults = check_defaults("defaults", defaults)
         self._queue_defaults = check_queue_defaults(queue_defaults)
-        self._hooks = Hooks(lifespan=None if lifespan is None else enter_lifespan(lifespan, self))
+        self.errors = check_classes(errors)
+        self._hooks = Hooks(lifespan=None if lifespan is None else enter_lifespan(lifespan, self), errors=self.errors)
         self._given = () if lifespan is None else (lifespan,)
         self.tasks = Registry()
         self.telemetry = Telemetry()

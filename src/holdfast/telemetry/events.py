@@ -72,6 +72,7 @@ class JobRetried:
     attempt: int
     delay_s: float
     error: str
+    error_class: str = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class JobBuried:
     attempt: int
     error: str
     reason: str
+    error_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
     events.JobSettled: (DEBUG, "job %(job_id)s %(task)s: %(outcome)s after %(duration_s).3f s"),
     events.JobRetried: (
         WARNING,
-        "job %(job_id)s %(task)s: attempt %(attempt)d failed, again in %(delay_s).1f s: %(error)s",
+        "job %(job_id)s %(task)s: attempt %(attempt)d failed (%(error_class)s), again in %(delay_s).1f s: %(error)s",
     ),
     events.JobBuried: (
         ERROR,

@@ -88,6 +88,7 @@ class Worker(Service):
             telemetry=self._telemetry,
             providers=self._life_around.providers,
             middleware=self._hooks.middleware,
+            errors=self._hooks.errors,
             board=None if self._post is None else self._post.board,
             isolated=IsolatedRuns(self._isolates),
         )
