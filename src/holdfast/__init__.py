@@ -15,6 +15,7 @@ from importlib.metadata import version
 
 from holdfast.app import Holdfast
 from holdfast.client.handle import JobHandle
+from holdfast.client.placing import Placement, RoutedCall
 from holdfast.client.sync import SyncJobHandle
 from holdfast.client.task import Task
 from holdfast.config import Config
@@ -39,6 +40,7 @@ from holdfast.core.errors import (
     PermanentError,
     QueueFull,
     RetryLater,
+    RoutingFailed,
     SoftTimeout,
     StartupFailed,
     StoreBroken,
@@ -50,6 +52,7 @@ from holdfast.core.errors import (
 from holdfast.core.job import JobInfo
 from holdfast.core.provide import PROVIDED, Provide
 from holdfast.core.retry import RetryPolicy
+from holdfast.core.routing import Route
 from holdfast.core.state import State
 from holdfast.core.unset import UNSET
 from holdfast.stores.base import CancelAnswer
@@ -85,10 +88,14 @@ __all__ = [
     "NotOpen",
     "OutcomeUnknown",
     "PermanentError",
+    "Placement",
     "Provide",
     "QueueFull",
     "RetryLater",
     "RetryPolicy",
+    "Route",
+    "RoutedCall",
+    "RoutingFailed",
     "SoftTimeout",
     "StartupFailed",
     "State",

@@ -53,6 +53,7 @@ def env_example() -> str:
     parts = [ENV_HEAD]
     for each in Config.settings():
         value = ",".join(each.default) if isinstance(each.default, tuple) else each.default
+        value = "" if value == {} else value
         shown = f"{value:g}" if isinstance(value, float) and value < 1e6 else value
         parts.append(f"# {each.doc.replace('`', '')}\n# Value: {each.requirement}.\n#{each.variable}={shown}\n")
     return "\n".join(parts)
