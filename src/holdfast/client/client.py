@@ -90,12 +90,23 @@ class Client:
     def enlist_one(self, request: Request, *, blocking: bool) -> Enlistment:
         """One job, to be brought into the transaction of the connection that its options name."""
         jobs, connection = [self._job(request)], request.options.connection
-        return Enlistment(self._store, jobs, connection, blocking=blocking, numbered=False, telemetry=self._telemetry)
+        return self._enlistment(jobs, connection, blocking=blocking, numbered=False)
 
     def enlist_many(self, requests: Sequence[Request], connection: object, *, blocking: bool) -> Enlistment:
         """Jobs to be brought into the transaction of a connection."""
         jobs = self._build(requests, connection)
-        return Enlistment(self._store, jobs, connection, blocking=blocking, numbered=True, telemetry=self._telemetry)
+        return self._enlistment(jobs, connection, blocking=blocking, numbered=True)
+
+    def _enlistment(self, jobs: Sequence[NewJob], connection: object, *, blocking: bool, numbered: bool) -> Enlistment:
+        return Enlistment(
+            self._store,
+            jobs,
+            connection,
+            blocking=blocking,
+            numbered=numbered,
+            refusals=self._enqueuer.refusals,
+            telemetry=self._telemetry,
+        )
 
     async def _enlist(self, enlistment: Enlistment, requests: Sequence[Request]) -> list[JobHandle[Any]]:
         await enlistment.prepare()
