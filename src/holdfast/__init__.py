@@ -15,10 +15,13 @@ from importlib.metadata import version
 
 from holdfast.app import Holdfast
 from holdfast.client.handle import JobHandle
+from holdfast.client.placing import Placement, RoutedCall
 from holdfast.client.sync import SyncJobHandle
 from holdfast.client.task import Task
 from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults
+from holdfast.core.error_class import ErrorClass
+from holdfast.core.error_classes import ErrorClasses
 from holdfast.core.errors import (
     ConfigError,
     HardTimeout,
@@ -37,6 +40,7 @@ from holdfast.core.errors import (
     PermanentError,
     QueueFull,
     RetryLater,
+    RoutingFailed,
     SoftTimeout,
     StartupFailed,
     StoreBroken,
@@ -48,6 +52,7 @@ from holdfast.core.errors import (
 from holdfast.core.job import JobInfo
 from holdfast.core.provide import PROVIDED, Provide
 from holdfast.core.retry import RetryPolicy
+from holdfast.core.routing import Route
 from holdfast.core.state import State
 from holdfast.core.unset import UNSET
 from holdfast.stores.base import CancelAnswer
@@ -64,6 +69,8 @@ __all__ = [
     "Config",
     "ConfigError",
     "CurrentJob",
+    "ErrorClass",
+    "ErrorClasses",
     "HardTimeout",
     "Holdfast",
     "HoldfastError",
@@ -81,10 +88,14 @@ __all__ = [
     "NotOpen",
     "OutcomeUnknown",
     "PermanentError",
+    "Placement",
     "Provide",
     "QueueFull",
     "RetryLater",
     "RetryPolicy",
+    "Route",
+    "RoutedCall",
+    "RoutingFailed",
     "SoftTimeout",
     "StartupFailed",
     "State",

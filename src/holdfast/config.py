@@ -5,7 +5,9 @@ Settings of one task or one call (retries, time limits, delays) are not here: th
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import json
 import os
 import re
 import tomllib
@@ -13,11 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from holdfast.core.errors import ConfigError, InvalidOptions
 from holdfast.core.queue import parse_served
+from holdfast.core.queue_options import QueueOptions, parse_queue_options
+from holdfast.core.routing import Rule, parse_routes
 from holdfast.core.shown import shown
+from holdfast.core.urls import check_schema, is_postgres, mask, sqlite_path
 
 _DAY_S = 86_400.0
 _TEN_YEARS_S = 3650 * 86_400
@@ -30,8 +34,14 @@ _TEST_PREFIX = "HOLDFAST_TEST_"
 _SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$")
 
 
-_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 _WORDS = {"1": True, "yes": True, "true": True, "on": True, "0": False, "no": False, "false": False, "off": False}
+
+
+class Table(dict[str, Any]):
+    """A setting that is a table; nobody changes it, so that it can be hashed as the others can."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # dict has none, because it may change
+        return hash(json.dumps(self, sort_keys=True))
 
 
 class Setting(NamedTuple):
@@ -60,6 +70,8 @@ class Setting(NamedTuple):
                 return f"a number of seconds from {self.low:,} to {self.high:,}"
             case tuple():
                 return "a list of queue names, or one text with commas between them"
+            case Table():
+                return "a table (in a variable: a JSON object)"
             case _:
                 return "a text"
 
@@ -91,6 +103,11 @@ class Config:
     queues: tuple[str, ...] = _setting(
         (), "The queues a worker serves, as `mail` or, with a weight, `mail=3`; without any, every queue it knows."
     )
+    queue: Mapping[str, Any] = _setting(
+        Table(),
+        "What holds for single queues: `concurrency`, `retry_budget`, `bypass_priority`.",
+    )
+    routes: Mapping[str, Any] = _setting(Table(), 'Where jobs go by the name of their task, as `"mail.*" = "mail"`.')
     concurrency: int = _setting(100, "Jobs that one worker process runs at once.", low=1, high=10_000)
     processes: int = _setting(1, "Worker processes that `holdfast worker` keeps running.", low=1, high=1_000)
     most_processes: int = _setting(
@@ -221,6 +238,16 @@ class Config:
         """The names of the queues that a worker serves, with the weights that were given to them here."""
         return parse_served(self.queues)
 
+    @property
+    def queue_options(self) -> dict[str, QueueOptions]:
+        """What holds for single queues, by their names."""
+        return parse_queue_options(self.queue)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The routes, with where they were given."""
+        return parse_routes(self.routes, self.origin("routes"))
+
     def origin(self, name: str) -> str:
         """Where a setting's value came from: `default`, `file …`, `variable …` or `argument …`."""
         known = {setting.name: setting for setting in self.settings()}
@@ -245,58 +272,6 @@ class Config:
 def child_environment(**settings: str) -> dict[str, str]:
     """The environment for a process of ours in which these settings hold."""
     return os.environ | {_PREFIX + name.upper(): value for name, value in settings.items()}
-
-
-def mask(url: str) -> str:
-    """The URL with `***` in place of every password, also where it is no valid URL."""
-    url = re.sub(r"^((?:[^:/@]*://)?[^:/@]*):(?!//).*@", r"\1:***@", url, flags=re.DOTALL)
-    return re.sub(r"(?i)(password|passwd|pwd|secret|token)=('[^']*'|[^&\s]+)", r"\1=***", url)
-
-
-def is_postgres(url: str) -> bool:
-    """Whether a URL names a PostgreSQL store."""
-    return url.lower().startswith(("postgresql://", "postgres://"))
-
-
-def check_schema(name: str) -> str:
-    """The name, if it is one for a schema that needs no quotes and leaves room for what is made from it."""
-    if not _SCHEMA.fullmatch(name) or name.startswith("pg_"):
-        raise ConfigError(
-            f"{name!r} is not a name for a schema: write up to 40 lower-case letters, digits and underscores, not "
-            "beginning with a digit or with 'pg_'"
-        )
-    return name
-
-
-def sqlite_path(url: str) -> str:
-    """The file that a `sqlite:` URL names, or `:memory:`."""
-    if url == ":memory:":
-        return url
-    shown = mask(url)
-    scheme, colon, rest = url.partition(":")
-    if not colon:
-        raise ConfigError(f"{shown!r} is not a URL: for a file of that name write 'sqlite:///{shown}'")
-    if scheme.lower() != "sqlite":
-        raise ConfigError(
-            f"{shown!r} has the scheme {scheme!r}, and jobs are stored in PostgreSQL or SQLite: "
-            "write 'postgresql://user@host/database' or 'sqlite:///file.db'"
-        )
-    if not rest.startswith("///"):
-        raise ConfigError(
-            f"{shown!r} needs three slashes, because SQLite has no hosts: write "
-            f"'sqlite:///{mask(rest.lstrip('/')) or 'file.db'}', or four slashes before an absolute path"
-        )
-    if "?" in rest or "#" in rest:
-        raise ConfigError(
-            f"{shown!r} has options, and SQLite takes none here: end the URL after the file's name "
-            "(in a name, write %3F for a question mark and %23 for a hash)"
-        )
-    path = unquote(rest[3:])
-    if not path or path.endswith("/"):
-        raise ConfigError(f"{shown!r} names no file: write 'sqlite:///{path}holdfast.db'")
-    if "\0" in path:
-        raise ConfigError(f"{shown!r} has a NUL character in its file's name: leave out '%00'")
-    return path
 
 
 def _checked(setting: Setting, value: Any) -> Any:
@@ -327,6 +302,14 @@ def _checked(setting: Setting, value: Any) -> Any:
             except InvalidOptions as error:
                 raise ConfigError(str(error)) from None
             return tuple(dict.fromkeys(name.strip() for name in names))
+        case Table():
+            if not isinstance(value, Mapping):
+                raise wrong
+            try:
+                parse_queue_options(value) if setting.name == "queue" else parse_routes(value, "")
+                return Table(json.loads(json.dumps(value)))  # a copy, in the types that another process reads
+            except (InvalidOptions, TypeError, ValueError) as error:
+                raise ConfigError(str(error)) from None
         case _:
             if not isinstance(value, str):
                 raise wrong
@@ -374,9 +357,13 @@ def _from_environment(environ: Mapping[str, str], known: Mapping[str, Setting]) 
 
 
 def _parsed(setting: Setting, text: str) -> Any:
-    """The number that a variable's text spells; other text as it is, for the check to refuse."""
+    """The number or table that a variable's text spells; other text as it is, for the check to refuse."""
     if isinstance(setting.default, bool):
         return _WORDS.get(text.lower(), text)
+    if isinstance(setting.default, Table):
+        with contextlib.suppress(ValueError):
+            return json.loads(text)
+        return text
     if not isinstance(setting.default, (int, float)):
         return text
     try:

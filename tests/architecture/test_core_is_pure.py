@@ -20,6 +20,7 @@ ARGUED: dict[str, tuple[set[str], str]] = {
         {"threading", "time"},
         "an id starts with the wall clock's milliseconds and grows across threads; no decision reads it",
     ),
+    "core/urls.py": ({"urllib"}, "takes apart the text of a URL; of urllib it needs `parse` alone"),
 }
 
 FORBIDDEN_NAMES = {

@@ -156,3 +156,21 @@ def test_a_store_is_made_once_and_checked_without_being_made(tmp_path: Path) -> 
     assert hold("migrate", *where, cwd=tmp_path).out == "new.db is up to date: schema version 3\n"
     with closing(sqlite3.connect(tmp_path / "new.db")) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (3,)
+
+
+def test_queues_explain_says_where_a_job_would_go_and_why(shop: Shop) -> None:
+    (shop.path / "holdfast.toml").write_text('[routes]\n"shop.*" = { queue = "money", priority = "high" }\n')
+    origin = f"pattern 'shop.*' (file {shop.path / 'holdfast.toml'})"
+    lines = hold("queues", "explain", "shop:hf", "shop.charge", "Ada", "700", cwd=shop.path)
+    assert lines.out == f"queue\tmoney\t{origin}\npriority\t7\t{origin}\ntenant\t-\tbuilt in\n"
+    as_json = hold("queues", "explain", "shop:hf", "shop.charge", "Ada", "700", "-p", "bulk", "--json", cwd=shop.path)
+    assert as_json.json == {
+        "task": "shop.charge",
+        "queue": {"value": "money", "by": origin},
+        "priority": {"value": 0, "by": "the call"},
+        "tenant": {"value": "", "by": "built in"},
+    }
+    wrong = hold("queues", "explain", "shop:hf", "shop.charge", "Ada", "many", cwd=shop.path)
+    assert wrong.code == 2
+    assert "argument 'cents'" in wrong.err
+    assert hold("queues", "explain", "shop:hf", cwd=shop.path).err.startswith("holdfast: which task of shop:hf?")

@@ -24,6 +24,7 @@ from holdfast.cli.exits import Exit
 from holdfast.cli.fields import job_fields, queue_fields, worker_fields
 from holdfast.config import Config
 from holdfast.core import errors
+from holdfast.core.error_table import BUILT_IN
 from holdfast.core.job import JobInfo
 from holdfast.core.queue import QueueInfo
 from holdfast.core.state import State
@@ -52,6 +53,7 @@ def env_example() -> str:
     parts = [ENV_HEAD]
     for each in Config.settings():
         value = ",".join(each.default) if isinstance(each.default, tuple) else each.default
+        value = "" if value == {} else value
         shown = f"{value:g}" if isinstance(value, float) and value < 1e6 else value
         parts.append(f"# {each.doc.replace('`', '')}\n# Value: {each.requirement}.\n#{each.variable}={shown}\n")
     return "\n".join(parts)
@@ -89,6 +91,25 @@ def _assigned(error: type) -> list[str]:
 
 def _code(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
+
+
+def class_table() -> str:
+    """One row per class of errors, in the order in which they are asked."""
+    rows = ["| class | exceptions | HTTP status | what follows |", "|---|---|---|---|"]
+    for each in BUILT_IN:
+        names = [
+            name.removeprefix("builtins.").replace("holdfast.core.errors.", "holdfast.") for name in each.exceptions
+        ]
+        done = {
+            "backoff": "as the policy says",
+            "retry_after": "after the time that the other side asks for, else as the policy says",
+            "fixed": f"after about {each.delay:g} s" if each.delay is not None else "",
+            "dead": "dead at once",
+        }[each.then]
+        done += "" if each.max_attempts is None else f", {each.max_attempts} attempts at most"
+        which = _code(names) + (" that speaks of a lock" if each.when is not None else "")
+        rows.append(f"| `{each.name}` | {which} | {', '.join(map(str, each.statuses))} | {done} |")
+    return "\n".join([*rows, "| `other` | all others | all others | as the policy says |"])
 
 
 def exit_table() -> str:
@@ -144,6 +165,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/reference/configuration.md", "settings", settings_table),
     ("docs/reference/errors.md", "tree", error_tree),
     ("docs/reference/errors.md", "table", error_table),
+    ("docs/reference/errors.md", "classes", class_table),
     ("docs/reference/cli.md", "exit codes", exit_table),
     ("docs/reference/cli.md", "fields", field_lists),
     ("docs/reference/cli.md", "commands", command_help),

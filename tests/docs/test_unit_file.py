@@ -12,7 +12,8 @@ import pytest
 from tests.docs.generate import command_paths
 from tests.docs.pages import ROOT, blocks
 
-from holdfast.config import Config, sqlite_path
+from holdfast.config import Config
+from holdfast.core.urls import sqlite_path
 
 PAGE = (ROOT / "docs" / "guides" / "deploying.md").read_text("utf-8")
 FILES = {Path(block.title).name: block.text for block in blocks(PAGE) if block.title}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.config import Config, mask, sqlite_path
+from holdfast.config import Config
 from holdfast.core.errors import ConfigError
+from holdfast.core.queue_options import QueueOptions
+from holdfast.core.routing import Route
+from holdfast.core.urls import mask, sqlite_path
 
 
 @pytest.fixture
@@ -222,12 +226,92 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"graces": 3}, "there is no setting graces (in an argument): did you mean grace_s?"),
     (
+        {"queue": "mail"},
+        "setting queue (argument queue): 'mail' is not a table (in a variable: a JSON object)",
+    ),
+    (
+        {"environ": {"HOLDFAST_QUEUE": "mail=5"}},
+        "setting queue (variable HOLDFAST_QUEUE): 'mail=5' is not a table (in a variable: a JSON object)",
+    ),
+    (
+        {"queue": {"mail": 5}},
+        "setting queue (argument queue): queue 'mail': 5 is not a table of settings, as { concurrency = 5 }",
+    ),
+    (
+        {"queue": {"no mail": {}}},
+        (
+            "setting queue (argument queue): queue name 'no mail' has ' ' at position 3; allowed are letters A-Z, "
+            "digits, '_', '.' and '-'"
+        ),
+    ),
+    (
+        {"queue": {"mail": {"concurency": 5}}},
+        "setting queue (argument queue): queue 'mail': there is no setting concurency: did you mean concurrency?",
+    ),
+    (
+        {"queue": {"mail": {"prefetch": 5}}},
+        (
+            "setting queue (argument queue): queue 'mail': there is no prefetch to set: a worker claims no more jobs "
+            "than it has free slots"
+        ),
+    ),
+    (
+        {"queue": {"mail": {"concurrency": 0}}},
+        (
+            "setting queue (argument queue): queue 'mail': concurrency = 0 is not a whole number from 1 to 10,000; to "
+            "start nothing of a queue, pause it"
+        ),
+    ),
+    (
+        {"queue": {"mail": {"retry_budget": 1.5}}},
+        ("setting queue (argument queue): queue 'mail': retry_budget = 1.5 is not a share above 0 and below 1, as 0.2"),
+    ),
+    (
+        {"queue": {"mail": {"bypass_priority": "urgent"}}},
+        (
+            "setting queue (argument queue): queue 'mail': there is no priority 'urgent'; give one of critical (9), "
+            "high (7), normal (5), low (2), bulk (0) or a number 0 to 9"
+        ),
+    ),
+    (
+        {"routes": {"pay?": "money"}},
+        (
+            "setting routes (argument routes): route 'pay?': '?' is in no task's name; besides what names are made of, "
+            "only * has a meaning: any characters"
+        ),
+    ),
+    (
+        {"routes": {"": "money"}},
+        "setting routes (argument routes): route '': needs a pattern for names of tasks, as in 'payments.*'",
+    ),
+    (
+        {"routes": {"pay.*": {}}},
+        (
+            "setting routes (argument routes): route 'pay.*': {} is not a queue's name, nor a table with queue, "
+            "priority or both"
+        ),
+    ),
+    (
+        {"routes": {"pay.*": {"queue": "money", "tenant": "x"}}},
+        (
+            "setting routes (argument routes): route 'pay.*': {'queue': 'money', 'tenant': 'x'} is not a queue's name, "
+            "nor a table with queue, priority or both"
+        ),
+    ),
+    (
+        {"routes": {"pay.*": {"priority": 11}}},
+        (
+            "setting routes (argument routes): route 'pay.*': priority=11: needs a whole number from 0 to 9 (most "
+            "urgent) or one of critical (9), high (7), normal (5), low (2), bulk (0)"
+        ),
+    ),
+    (
         {"zzz": 3},
         (
-            "there is no setting zzz (in an argument): there are url, schema, pooled, queues, concurrency, "
-            "processes, most_processes, spares, kill_after_s, max_jobs, max_age_s, max_memory_mb, threads, "
-            "isolates, lease_s, grace_s, poll_s, wait_s, high_watermark, low_watermark, payload_limit, result_limit, "
-            "key_window_s, keep_succeeded_s, keep_cancelled_s, unknown_after_s, app, failpoints"
+            "there is no setting zzz (in an argument): there are url, schema, pooled, queues, queue, routes, "
+            "concurrency, processes, most_processes, spares, kill_after_s, max_jobs, max_age_s, max_memory_mb, "
+            "threads, isolates, lease_s, grace_s, poll_s, wait_s, high_watermark, low_watermark, payload_limit, "
+            "result_limit, key_window_s, keep_succeeded_s, keep_cancelled_s, unknown_after_s, app, failpoints"
         ),
     ),
     (
@@ -393,3 +477,35 @@ def test_whatever_stands_around_a_password_it_is_masked(user: str, password: str
 def test_any_text_as_url_is_a_path_or_a_sentence(text: str) -> None:
     with contextlib.suppress(ConfigError):
         assert sqlite_path(f"sqlite:///{text}")
+
+
+# Tables
+
+
+def test_tables_come_from_a_file_a_variable_or_an_argument_whole(here: Path) -> None:
+    (here / "pyproject.toml").write_text(
+        '[tool.holdfast.queue.mail]\nconcurrency = 5\nbypass_priority = "critical"\n'
+        '[tool.holdfast.routes]\n"pay.*" = "money"\n"mail.*" = { queue = "mail", priority = "low" }\n'
+    )
+    config = Config.load(environ={})
+    assert config.queue_options == {"mail": QueueOptions(concurrency=5, bypass_priority=9)}
+    assert [(rule.pattern, rule.route, rule.origin) for rule in config.rules] == [
+        ("pay.*", Route(queue="money"), f"file {here / 'pyproject.toml'}"),
+        ("mail.*", Route(queue="mail", priority=2), f"file {here / 'pyproject.toml'}"),
+    ]
+    variables = {"HOLDFAST_QUEUE": '{"x": {"retry_budget": 0.5}}', "HOLDFAST_ROUTES": '{"*": "rest"}'}
+    config = Config.load(environ=variables)
+    assert config.queue_options == {"x": QueueOptions(retry_budget=0.5)}
+    assert [rule.origin for rule in config.rules] == ["variable HOLDFAST_ROUTES"]
+    config = Config.load(environ=variables, queue={"mail": {"concurrency": 2}})
+    assert config.queue_options == {"mail": QueueOptions(concurrency=2)}
+
+
+def test_tables_survive_the_way_into_another_process_and_are_nobodys_to_change() -> None:
+    given: dict[str, Any] = {"mail": {"concurrency": 2}}
+    config = Config(queue=given, routes={"*": "rest"})
+    given["mail"]["concurrency"] = 0
+    assert config.queue_options["mail"].concurrency == 2
+    assert Config(**json.loads(json.dumps(config.values()))) == config
+    copy = pickle.loads(pickle.dumps(config))
+    assert (copy, hash(copy)) == (config, hash(config))

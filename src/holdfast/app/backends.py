@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from holdfast.config import Config, is_postgres, sqlite_path
+from holdfast.config import Config
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.errors import ConfigError
+from holdfast.core.urls import is_postgres, sqlite_path
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.threads import in_new_thread
 from holdfast.stores.base import Store, StoreStatus

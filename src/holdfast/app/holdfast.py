@@ -21,17 +21,21 @@ from holdfast.client.dead import DeadLetters
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
 from holdfast.client.place import Place
+from holdfast.client.placing import Placement, Router, Routing
 from holdfast.client.queues import Queues, Workers
-from holdfast.client.request import Request
+from holdfast.client.request import Request, placement_of
 from holdfast.client.sync import Opened, Sync
 from holdfast.client.task import AsyncTask, SyncTask, Task
 from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults, check_defaults, check_queue_defaults, resolve_options
+from holdfast.core.error_class import ErrorClass
+from holdfast.core.error_classes import check_classes
 from holdfast.core.errors import NotOpen
 from holdfast.core.names import check_name
 from holdfast.core.options import Seconds
 from holdfast.core.provide import check_override
 from holdfast.core.retry import RetryPolicy
+from holdfast.core.routing import Route, Rule, check_pattern
 from holdfast.core.task import Registry, define
 from holdfast.core.unset import UNSET, Unset
 from holdfast.runtime.clock import Clock, SystemClock
@@ -50,6 +54,7 @@ from holdfast.worker.worker import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
+RouterT = TypeVar("RouterT", bound=Router)
 
 
 class Holdfast:
@@ -58,6 +63,7 @@ class Holdfast:
     - `url`: the store, as `postgresql://user@host/database`, `sqlite:///file.db`, or `:memory:` for tests. Defaults to
       the setting `url` (`HOLDFAST_URL`), else `sqlite:///holdfast.db` in the current directory.
     - `defaults`: options for all tasks of this app; `queue_defaults`: for those of a queue, by its name.
+    - `errors`: rows of the table of errors that are asked before the built-in ones; `hf.errors` is the whole table.
     - `lifespan`: an async generator (or context manager) function that gets the app; a worker runs it around its work.
     - Every setting of `Config` may be given by name, as in `Holdfast(concurrency=20)`.
     """
@@ -72,15 +78,18 @@ class Holdfast:
         defaults: TaskDefaults | None = None,
         queue_defaults: Mapping[str, TaskDefaults] | None = None,
         lifespan: Lifespan | None = None,
+        errors: Sequence[ErrorClass] | None = None,
         clock: Clock | None = None,
         **settings: Any,
     ) -> None:
         self.config = Config.load(url=url, **settings)
         self._defaults = check_defaults("defaults", defaults)
         self._queue_defaults = check_queue_defaults(queue_defaults)
-        self._hooks = Hooks(lifespan=None if lifespan is None else enter_lifespan(lifespan, self))
+        self.errors = check_classes(errors)
+        self._hooks = Hooks(lifespan=None if lifespan is None else enter_lifespan(lifespan, self), errors=self.errors)
         self._given = () if lifespan is None else (lifespan,)
         self.tasks = Registry()
+        self._routing = Routing(self.config.rules)
         self.telemetry = Telemetry()
         attach_logs(self.telemetry)
         self._clock = clock or SystemClock()
@@ -118,6 +127,7 @@ class Holdfast:
         timeout: Seconds | Unset | None = UNSET,
         soft_timeout: Seconds | Unset | None = UNSET,
         isolate: bool | Unset = UNSET,
+        tenant: str | Callable[..., object] | Unset = UNSET,
     ) -> TaskDecorator: ...
     def task(
         self,
@@ -132,6 +142,7 @@ class Holdfast:
         timeout: Seconds | Unset | None = UNSET,
         soft_timeout: Seconds | Unset | None = UNSET,
         isolate: bool | Unset = UNSET,
+        tenant: str | Callable[..., object] | Unset = UNSET,
     ) -> Any:
         """Make a task of a function (`async def`, or `def`, which runs in a thread): `@hf.task`, or `@hf.task(…)`.
 
@@ -141,11 +152,12 @@ class Holdfast:
         - `timeout`: the hard limit of a run in seconds, 300 by default, None for no limit.
         - `soft_timeout`: raises `SoftTimeout` inside the task then, so that it can tidy up.
         - `isolate`: run it in a process of its own, so that it can be killed, or crash, without hurting other jobs.
+        - `tenant`: on whose behalf, or a function of the call's arguments that says it: `lambda account, **_: account`.
         - `base`: options that it shares with other tasks. What neither says comes from the queue's defaults, then from
           the app's.
         """
         limits: dict[str, Any] = {"timeout": timeout, "soft_timeout": soft_timeout, "isolate": isolate}
-        own = TaskDefaults(queue=queue, priority=priority, retry=retry, **limits)
+        own = TaskDefaults(queue=queue, priority=priority, retry=retry, tenant=tenant, **limits)
         decorate = functools.partial(self._add_task, name=name, own=own, base=check_defaults("base", base))
         return decorate if function is None else decorate(function)
 
@@ -169,6 +181,28 @@ class Holdfast:
         known = self.tasks.get(check_name("task", name))
         signature = None if known is None else Signature(known)
         return Task(name, self._open_client, sync=self.sync, signature=signature)
+
+    # ------------------------------------------------------------ where jobs go
+
+    def route(self, pattern: str, *, queue: str | Unset = UNSET, priority: int | str | Unset = UNSET) -> None:
+        """Send the jobs of all tasks whose names match, as in `hf.route("payments.*", queue="money")`.
+
+        `*` stands for any characters. The most specific pattern wins; the same one in the settings goes before this.
+        """
+        rule = Rule(check_pattern(pattern), Route(queue=queue, priority=priority), "code")
+        self._routing.add_rule(rule)
+
+    def router(self, function: RouterT, /) -> RouterT:
+        """Ask it at every enqueue where the job goes: `def by_tier(call)` gives a `Route`, or None to leave it.
+
+        The first registered is asked first. It goes before patterns and the task's options, after those of the call.
+        """
+        self._routing.add_router(function)
+        return function
+
+    def placement(self, request: Request) -> Placement:
+        """Where the job of a call (made by `task.request(…)`) would go, and who says so. Stores nothing."""
+        return placement_of(request, self.config, self._routing)
 
     # ------------------------------------------------------------ around the work
 
@@ -256,6 +290,7 @@ class Holdfast:
             clock=self._clock,
             telemetry=self.telemetry,
             on_enqueued=self._on_enqueued,
+            routing=self._routing,
         )
         await client.start()
         return Opened(store, client)

@@ -82,6 +82,7 @@ async def _begun(app: Holdfast) -> AsyncIterator[Executor]:
                 telemetry=app.telemetry,
                 providers=life_around.providers,
                 middleware=app._hooks.middleware,
+                errors=app._hooks.errors,
             )
         finally:
             await life_around.end()

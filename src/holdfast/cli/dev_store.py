@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from holdfast.app import Holdfast
 from holdfast.cli.exits import Refused
-from holdfast.config import Config, mask
+from holdfast.config import Config
+from holdfast.core.urls import mask
 from holdfast.local import LocalPostgres
 
 #: How `dev` tells the worker it starts that there is a server which the app is to use; anything else: its own store.

@@ -69,12 +69,7 @@ async def enqueue(
     holdfast enqueue --url sqlite:///jobs.db mail.send ada --delay 60 --key welcome-17
     holdfast enqueue shop.jobs:hf shop.jobs.add -- -2 3
     """
-    rest = words or []
-    if session.app is None and session.url is None and names_an_app(task):
-        if not rest:
-            names = load_app(task).tasks.names()
-            raise Refused(f"which task of {task}?", hint=f"`holdfast enqueue {task} TASK ARGS…`; {_choice(names)}")
-        session.app, (task, *rest) = task, rest
+    task, rest = take_app(session, task, words or [], command="enqueue")
     if session.app is None and session.url is None and rest and rest[0].startswith(f"{task}."):
         # `app app.add` for `app:hf app.add`. As a task's name it would be accepted, and wait for ever for its worker.
         check_name(task)
@@ -83,7 +78,7 @@ async def enqueue(
     args, kwargs = parse_call(rest)
     given = {"delay": delay, "priority": priority, "queue": queue, "key": key, "tenant": tenant, "tags": tags or None}
     async with session.opened(create=session.named_app() is not None, live=wait) as hf:
-        named = hf.named(_known(session, hf, task))
+        named = hf.named(known_task(session, hf, task))
         options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
         with explaining_arguments(hf.tasks.get(named.name)):
             job = await named.options(**options).enqueue(*args, **kwargs)
@@ -96,7 +91,17 @@ async def enqueue(
     return _ended(session, info)
 
 
-def _known(session: Session, hf: Holdfast, name: str) -> str:
+def take_app(session: Session, task: str, rest: list[str], *, command: str) -> tuple[str, list[str]]:
+    """The task and its arguments; an app that stands before them becomes the session's."""
+    if session.app is None and session.url is None and names_an_app(task):
+        if not rest:
+            names = load_app(task).tasks.names()
+            raise Refused(f"which task of {task}?", hint=f"`holdfast {command} {task} TASK ARGS…`; {_choice(names)}")
+        session.app, (task, *rest) = task, rest
+    return task, rest
+
+
+def known_task(session: Session, hf: Holdfast, name: str) -> str:
     """The task's name; an app that was named must have it."""
     names = hf.tasks.names()
     if session.app is None or name in names:

@@ -16,9 +16,10 @@ from holdfast.app import Holdfast
 from holdfast.cli.exits import Refused, refusal
 from holdfast.cli.output import counted
 from holdfast.cli.session import Session
-from holdfast.config import Config, is_postgres, sqlite_path
+from holdfast.config import Config
 from holdfast.core.errors import ConfigError, HoldfastError, StoreUnavailable
 from holdfast.core.queue import MOST_COUNTED, QueueInfo
+from holdfast.core.urls import is_postgres, sqlite_path
 from holdfast.stores.base import StoreStatus
 
 _GIB = 1024**3
@@ -95,7 +96,7 @@ def _settings(config: Config) -> Iterator[Finding]:
     masked = config.masked()
     for setting in Config.settings():
         name, value = setting.name, masked[setting.name]
-        shown = ",".join(value) if isinstance(value, tuple) else str(value)
+        shown = ",".join(value) if isinstance(value, tuple) else str(value) if value != {} else ""
         found = f"{shown or 'none'} ({config.origin(name)})"
         if name == "failpoints" and value:
             yield Finding("fail", f"setting {name}", found, "faults are injected: unset it, it is for tests only")

@@ -87,6 +87,7 @@ def _error(error: ErrorInfo | None) -> dict[str, str] | None:
     return {
         "type": error.type,
         "message": error.message,
+        "class": error.error_class,
         "fingerprint": error.fingerprint,
         "traceback": error.traceback,
     }

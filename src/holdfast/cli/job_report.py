@@ -48,6 +48,7 @@ def report_job(out: Output, job: JobInfo, why: str) -> None:
         name = "error" if job.state is State.DEAD else "last error"
         fields |= {
             name: f"{job.error.type}: {job.error.message}",
+            "error class": job.error.error_class or None,
             "fingerprint": job.error.fingerprint,
             "traceback": job.error.traceback or None,
         }

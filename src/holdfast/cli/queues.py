@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from holdfast.app import Holdfast
+from holdfast.cli import placement
 from holdfast.cli.asking import confirmed
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import queue_fields
@@ -16,7 +17,7 @@ from holdfast.cli.output import Column, counted
 from holdfast.cli.session import Session, command, noun
 from holdfast.core.queue import MOST_COUNTED, QueueInfo
 
-group = noun("Queues: depths, pausing, weights, watermarks, purging.")
+group = noun("Queues: depths, pausing, weights, watermarks, purging, and where jobs go.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
 
@@ -148,6 +149,9 @@ async def watermarks(
         f"queue {queue} stops accepting at {high:,} ready jobs and accepts again at {low:,}",
         {"name": queue, "high_watermark": high, "low_watermark": low},
     )
+
+
+placement.add_to(group)
 
 
 @command(group)

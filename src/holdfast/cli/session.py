@@ -17,7 +17,8 @@ from holdfast.app import Holdfast
 from holdfast.cli.app_loading import load_app
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.output import Output, close_quietly
-from holdfast.config import Config, is_postgres, sqlite_path
+from holdfast.config import Config
+from holdfast.core.urls import is_postgres, sqlite_path
 
 P = ParamSpec("P")
 R = TypeVar("R", bound="int | Coroutine[Any, Any, Exit | None] | None")

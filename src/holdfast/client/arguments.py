@@ -59,6 +59,17 @@ class Signature:
             return json.dumps(to_jsonable_python(_ordered([args, kwargs])), sort_keys=True).encode()
         return json.dumps(to_jsonable_python(_ordered(bound.arguments)), sort_keys=True).encode()
 
+    def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """A checked call's arguments by name, in the types that the task declares, with the task's defaults."""
+        args, kwargs = self._check(ArgsKwargs(tuple(args), dict(kwargs)))
+        bound = self._parameters.bind(*args, **kwargs)
+        bound.apply_defaults()
+        named = dict(bound.arguments)
+        for each in self._parameters.parameters.values():
+            if each.kind is inspect.Parameter.VAR_KEYWORD:
+                named |= named.pop(each.name)
+        return named
+
     def decode(self, payload: bytes) -> Call:
         """The arguments of a stored call, in the types that the task declares."""
         args, kwargs = decode_call(payload)

@@ -12,10 +12,11 @@ from holdfast.client.enlisting import Enlistment
 from holdfast.client.enqueuer import Enqueuer
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
+from holdfast.client.placing import Routing
 from holdfast.client.queues import Queues, Workers
 from holdfast.client.request import Request, build_job
 from holdfast.config import Config
-from holdfast.core.errors import InvalidArguments, InvalidOptions
+from holdfast.core.errors import InvalidArguments, InvalidOptions, RoutingFailed
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.task import Registry
 from holdfast.core.unset import Unset, given
@@ -42,8 +43,10 @@ class Client:
         clock: Clock,
         telemetry: Telemetry,
         on_enqueued: OnEnqueued | None = None,
+        routing: Routing | None = None,
     ) -> None:
         self._store = store
+        self._routing = routing or Routing(())
         self._config = config
         self._telemetry = telemetry
         self._on_enqueued = on_enqueued
@@ -66,7 +69,7 @@ class Client:
         if request.options.connection is not None:
             [handle] = await self._enlist(self.enlist_one(request, blocking=False), [request])
             return handle
-        job = build_job(request, self._config)
+        job = self._job(request)
         job_id = await self._enqueuer.enqueue(job, wait_s=self._wait_s(request.options.wait_s))
         if self._on_enqueued is not None and job_id == job.id:
             await self._on_enqueued([job])
@@ -85,13 +88,24 @@ class Client:
 
     def enlist_one(self, request: Request, *, blocking: bool) -> Enlistment:
         """One job, to be brought into the transaction of the connection that its options name."""
-        jobs, connection = [build_job(request, self._config)], request.options.connection
-        return Enlistment(self._store, jobs, connection, blocking=blocking, numbered=False, telemetry=self._telemetry)
+        jobs, connection = [self._job(request)], request.options.connection
+        return self._enlistment(jobs, connection, blocking=blocking, numbered=False)
 
     def enlist_many(self, requests: Sequence[Request], connection: object, *, blocking: bool) -> Enlistment:
         """Jobs to be brought into the transaction of a connection."""
         jobs = self._build(requests, connection)
-        return Enlistment(self._store, jobs, connection, blocking=blocking, numbered=True, telemetry=self._telemetry)
+        return self._enlistment(jobs, connection, blocking=blocking, numbered=True)
+
+    def _enlistment(self, jobs: Sequence[NewJob], connection: object, *, blocking: bool, numbered: bool) -> Enlistment:
+        return Enlistment(
+            self._store,
+            jobs,
+            connection,
+            blocking=blocking,
+            numbered=numbered,
+            refusals=self._enqueuer.refusals,
+            telemetry=self._telemetry,
+        )
 
     async def _enlist(self, enlistment: Enlistment, requests: Sequence[Request]) -> list[JobHandle[Any]]:
         await enlistment.prepare()
@@ -119,10 +133,13 @@ class Client:
                     "the connection to enqueue_many(…, connection=…)"
                 )
             try:
-                jobs.append(build_job(request, self._config))
-            except (InvalidArguments, InvalidOptions) as error:
+                jobs.append(self._job(request))
+            except (InvalidArguments, InvalidOptions, RoutingFailed) as error:
                 raise type(error)(f"item {index}: {error}") from error
         return jobs
+
+    def _job(self, request: Request) -> NewJob:
+        return build_job(request, self._config, self._routing if self._routing.in_use else None)
 
     def _wait_s(self, wait_s: float | Unset) -> float:
         return 0.0 if self._on_enqueued is not None else given(wait_s, self._config.wait_s)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from holdfast.client.enqueuer import refuse
+from holdfast.client.refusals import Refusals
 from holdfast.core.job import JobId, NewJob
 from holdfast.stores.base import Existing, Inserted, InsertResult, Store, Withheld
 from holdfast.telemetry.events import JobEnqueued
@@ -29,11 +30,13 @@ class Enlistment:
         *,
         blocking: bool,
         numbered: bool,
+        refusals: Refusals,
         telemetry: Telemetry,
     ) -> None:
         self._jobs = jobs
         self._visit = store.visit(connection, blocking=blocking)
         self._numbered = numbered
+        self._refusals = refusals
         self._telemetry = telemetry
         self._answers: list[InsertResult] = []
 
@@ -49,7 +52,7 @@ class Enlistment:
             if isinstance(answer, Inserted | Existing):
                 ids.append(answer.job_id)
             elif not isinstance(answer, Withheld):
-                refuse(job, answer, index=index if self._numbered else None)
+                refuse(job, answer, full=self._refusals.error, index=index if self._numbered else None)
         return ids
 
     async def follow(self) -> None:

@@ -2,7 +2,8 @@
 
 Duties:
 1. Many callers share one insert (two batchers: keyed jobs can wait for locks and must not hold up the others).
-2. A full queue makes its callers wait in line until it accepts or their deadline passes (P8).
+2. A full queue makes its callers wait in line until it accepts or their deadline passes (P8); jobs of a priority that
+   the settings name go past it.
 3. An insert without an answer is repeated with the same ids, which is safe, for a bounded time (rule 8).
 """
 
@@ -13,9 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NoReturn
 
+from holdfast.client.refusals import Refusals
 from holdfast.client.waiting_line import WaitingLine
 from holdfast.config import Config
-from holdfast.core.backpressure import retry_after
 from holdfast.core.errors import (
     IdempotencyConflict,
     KeyHeld,
@@ -25,11 +26,12 @@ from holdfast.core.errors import (
     StoreUnavailable,
 )
 from holdfast.core.job import JobId, NewJob
+from holdfast.core.priority import HIGHEST, parse_priority
 from holdfast.runtime.backoff import Backoff, retry_transient
 from holdfast.runtime.batcher import Batcher
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, InsertResult, Store, Withheld
-from holdfast.telemetry.events import JobEnqueued, QueueClosed, QueueOpened
+from holdfast.telemetry.events import JobEnqueued
 from holdfast.telemetry.hub import Telemetry
 
 #: Between two tries for a key that is in an open transaction.
@@ -46,20 +48,31 @@ class Enqueuer:
         self._telemetry = telemetry
         self._plain: Batcher[NewJob, InsertResult] = Batcher(self._insert, is_data_error=_is_data_error)
         self._keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert, is_data_error=_is_one_jobs_fault)
+        self._past_plain: Batcher[NewJob, InsertResult] = Batcher(self._insert_past, is_data_error=_is_data_error)
+        self._past_keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert_past, is_data_error=_is_one_jobs_fault)
+        self._bypass = bypasses(config)
         self._lines: dict[str, WaitingLine] = {}
+        self.refusals = Refusals(clock=clock, telemetry=telemetry)
         self._leave = store.subscribe(self._on_hint)
 
     async def close(self) -> None:
         self._leave()
         for line in self._lines.values():
             line.close()
-        await self._plain.close()
-        await self._keyed.close()
+        for batcher in (self._plain, self._keyed, self._past_plain, self._past_keyed):
+            await batcher.close()
 
     async def enqueue(self, job: NewJob, *, wait_s: float) -> JobId:
         """Store one job; returns the id under which it is known, which an idempotency key may decide."""
-        put = self._plain.put if job.key is None else self._put_keyed
+        past = bool(self._bypass) and self._may_pass(job)
+        if job.key is None:
+            put = self._past_plain.put if past else self._plain.put
+        else:
+            put = partial(self._put_keyed, self._past_keyed if past else self._keyed)
+        heard = bool(self.refusals.closed)
         answer = await put(job)
+        if heard and not past and isinstance(answer, Inserted):
+            self.refusals.accepted(job.queue)
         if type(answer) is not Inserted:
             if isinstance(answer, Full):
 
@@ -68,17 +81,20 @@ class Enqueuer:
 
                 [answer] = await self._wait_for_room(answer, again, wait_s)
             if not isinstance(answer, Inserted | Existing):
-                refuse(job, answer)
+                refuse(job, answer, full=self.refusals.error)
         if self._telemetry.wants(JobEnqueued) and isinstance(answer, Inserted) and answer.state:
             self._telemetry.emit(JobEnqueued(job.id, job.task, job.queue, job.priority, answer.state))
         return answer.job_id
 
-    async def _put_keyed(self, job: NewJob) -> InsertResult:
+    def _may_pass(self, job: NewJob) -> bool:
+        return job.priority >= self._bypass.get(job.queue, HIGHEST + 1)
+
+    async def _put_keyed(self, batcher: Batcher[NewJob, InsertResult], job: NewJob) -> InsertResult:
         """A key may be in somebody's open transaction: whoever wants it waits, and holds up nobody else."""
         deadline_s = self._clock.monotonic() + self._config.wait_s
         while True:
             try:
-                return await self._keyed.put(job)
+                return await batcher.put(job)
             except KeyHeld:
                 if self._clock.monotonic() >= deadline_s:
                     raise
@@ -88,22 +104,31 @@ class Enqueuer:
         """Store all of them in one transaction, or none."""
         if not jobs:
             return []
-        answers = await self._insert(jobs, whole=True)
+        past = bool(self._bypass) and all(map(self._may_pass, jobs))
+        heard = bool(self.refusals.closed)
+        answers = await self._insert(jobs, whole=True, admit=not past)
         if full := next((answer for answer in answers if type(answer) is Full), None):
             answers = await self._wait_for_room(full, lambda: self._insert(jobs, whole=True), wait_s)
+        elif heard and not past:
+            for job, answer in zip(jobs, answers, strict=True):
+                if isinstance(answer, Inserted):
+                    self.refusals.accepted(job.queue)
         ids: list[JobId] = []
         for index, answer in enumerate(answers):
             if isinstance(answer, (Inserted, Existing)):  # quicker than a union, and passed by every job
                 ids.append(answer.job_id)
             elif not isinstance(answer, Withheld):
-                refuse(jobs[index], answer, index=index)
+                refuse(jobs[index], answer, full=self.refusals.error, index=index)
         if self._telemetry.wants(JobEnqueued):
             for job, answer in zip(jobs, answers, strict=True):
                 if isinstance(answer, Inserted) and answer.state:
                     self._telemetry.emit(JobEnqueued(job.id, job.task, job.queue, job.priority, answer.state))
         return ids
 
-    async def _insert(self, jobs: Sequence[NewJob], *, whole: bool = False) -> list[InsertResult]:
+    async def _insert_past(self, jobs: Sequence[NewJob]) -> list[InsertResult]:
+        return await self._insert(jobs, admit=False)
+
+    async def _insert(self, jobs: Sequence[NewJob], *, whole: bool = False, admit: bool = True) -> list[InsertResult]:
         asked = self._clock.monotonic()
         unknown = False
 
@@ -117,7 +142,7 @@ class Enqueuer:
 
         try:
             return await retry_transient(
-                lambda: self._store.insert_jobs(jobs, whole=whole),
+                lambda: self._store.insert_jobs(jobs, whole=whole, admit=admit),
                 is_transient=worth_repeating,
                 give_up_after_s=self._config.unknown_after_s,
                 backoff=Backoff(0.02, 1.0),
@@ -139,19 +164,25 @@ class Enqueuer:
     ) -> list[InsertResult]:
         """Stand in the queue's line until it accepts or the deadline passes; then in that of the next full one."""
         deadline_s = self._clock.monotonic() + wait_s
-        self._telemetry.emit(QueueClosed(full.queue, full.depth))
+        self.refusals.note(full)
         while True:
             line = self._lines.setdefault(full.queue, WaitingLine(self._clock))
             left_s = deadline_s - self._clock.monotonic()
-            refused = partial(_is_full, full.queue)
+            refused = partial(self._is_refused, full.queue)
             answers: list[InsertResult] | None = await line.wait(attempt, refused=refused, wait_s=left_s)
             if answers is None:
-                _raise_full(full)
-            self._telemetry.emit(QueueOpened(full.queue, full.low))
+                raise self.refusals.error(full)
+            self.refusals.accepted(full.queue)
             others = _full(answers)
             if not others:
                 return answers
             full = next(iter(others.values()))
+            self.refusals.note(full)
+
+    def _is_refused(self, queue: str, answers: list[InsertResult]) -> bool:
+        if (full := _full(answers).get(queue)) is not None:
+            self.refusals.note(full)
+        return full is not None
 
     def _on_hint(self, hint: Hint) -> None:
         if hint & Hint.OPENED:
@@ -159,18 +190,15 @@ class Enqueuer:
                 line.call()
 
 
-def _is_full(queue: str, answers: list[InsertResult]) -> bool:
-    return queue in _full(answers)
+def bypasses(config: Config) -> dict[str, int]:
+    """The priorities from which on jobs go past a full queue, by queue."""
+    found = {name: options.bypass_priority for name, options in config.queue_options.items()}
+    return {name: parse_priority(priority) for name, priority in found.items() if priority is not None}
 
 
 def _full(answers: list[InsertResult]) -> dict[str, Full]:
     """The queues that refused, by name."""
     return {answer.queue: answer for answer in answers if isinstance(answer, Full)}
-
-
-def _raise_full(full: Full) -> NoReturn:
-    queue, depth, high, low = full
-    raise QueueFull(queue, depth=depth, high=high, low=low, retry_after=retry_after(depth, low, None))
 
 
 def _is_data_error(error: BaseException) -> bool:
@@ -181,11 +209,17 @@ def _is_one_jobs_fault(error: BaseException) -> bool:
     return isinstance(error, StoreDataError | KeyHeld)
 
 
-def refuse(job: NewJob, answer: Conflict | Full | Withheld, *, index: int | None = None) -> NoReturn:
+def refuse(
+    job: NewJob,
+    answer: Conflict | Full | Withheld,
+    *,
+    full: Callable[[Full], QueueFull],
+    index: int | None = None,
+) -> NoReturn:
     """Say why a job was not taken."""
     match answer:
         case Full():
-            _raise_full(answer)
+            raise full(answer)
         case Conflict(job_id):
             assert job.key is not None
             raise IdempotencyConflict(job.key.key, tenant=job.tenant, job_id=job_id, index=index)

@@ -6,6 +6,7 @@ import hashlib
 from typing import Any, NamedTuple
 
 from holdfast.client.arguments import Signature, encode_call, encode_json
+from holdfast.client.placing import Placement, Routing
 from holdfast.config import Config
 from holdfast.core.ids import new_job_id
 from holdfast.core.job import KeyClaim, NewJob
@@ -28,8 +29,8 @@ class Request(NamedTuple):
     """None: known by name only, so its arguments are not checked here."""
 
 
-def build_job(request: Request, config: Config) -> NewJob:
-    """Check and encode; nothing has been stored when this raises."""
+def build_job(request: Request, config: Config, routing: Routing | None = None) -> NewJob:
+    """Check, encode and say where it goes; nothing has been stored when this raises."""
     task, args, kwargs, options, signature = request
     if signature is not None:
         defaults = signature.task.options
@@ -37,17 +38,23 @@ def build_job(request: Request, config: Config) -> NewJob:
     else:
         defaults = _UNKNOWN_TASK
         payload = encode_call(task, args, kwargs, limit=config.payload_limit)
-    if options is NO_OPTIONS:  # the ordinary call
+    is_placed = routing is not None or defaults.tenant != ""
+    if options is NO_OPTIONS and not is_placed:  # the ordinary call
         max_attempts = None if signature is None else defaults.retry.max_attempts
         # By place, as everybody passes here: by name it takes twice as long.
         return NewJob(new_job_id(), task, defaults.queue, defaults.priority, payload, "", None, max_attempts)
+    if is_placed:
+        (queue, _), (priority, _), (tenant, _) = (routing or _NO_ROUTING).place(request, defaults)
+    else:
+        queue, priority = given(options.queue, defaults.queue), given(options.priority, defaults.priority)
+        tenant = given(options.tenant, "")
     return NewJob(
         new_job_id(),
         task,
-        given(options.queue, defaults.queue),
-        given(options.priority, defaults.priority),
+        queue,
+        priority,
         payload,
-        tenant=options.tenant,
+        tenant=tenant,
         options=_overrides(options, defaults),
         max_attempts=_max_attempts(request, defaults),
         tags=options.tags,
@@ -64,7 +71,14 @@ def build_job(request: Request, config: Config) -> NewJob:
     )
 
 
+def placement_of(request: Request, config: Config, routing: Routing) -> Placement:
+    """Where the job of a call would go, and why; checked as an enqueue is."""
+    build_job(request, config, routing)
+    return routing.place(request, _UNKNOWN_TASK if request.signature is None else request.signature.task.options)
+
+
 _UNKNOWN_TASK = TaskOptions()
+_NO_ROUTING = Routing(())
 
 
 def _fingerprint(request: Request, payload: bytes) -> bytes:

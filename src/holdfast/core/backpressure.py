@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,7 @@ from holdfast.core.shown import shown
 MOST_JOBS: Final = 1_000_000_000
 SOONEST_RETRY_S = 1.0
 LATEST_RETRY_S = 60.0
+_MEMORY_S, _APART_S, _SHORTEST_S = 30.0, 0.5, 1.0
 _RETRY_UNKNOWN_S = 5.0  # nothing has been measured yet: neither hammer nor give up
 
 
@@ -41,6 +43,35 @@ def gate(closed: bool, depth: int, marks: Watermarks) -> bool:
     if depth <= marks.low:
         return False
     return closed
+
+
+class DrainWatch:
+    """How quickly a closed queue drains, from the depths that were seen while it was closed.
+
+    A few points of the last half minute are kept, however often it is looked; over less than a second nothing is said.
+    """
+
+    __slots__ = ("_last", "_points")
+
+    def __init__(self) -> None:
+        self._points: deque[tuple[float, int]] = deque()
+        self._last: tuple[float, int] | None = None
+
+    def saw(self, depth: int, at_s: float) -> None:
+        """The depth at a moment of a clock that never goes back."""
+        points, self._last = self._points, (at_s, depth)
+        while points and at_s - points[0][0] > _MEMORY_S:
+            points.popleft()
+        if not points or at_s - points[-1][0] >= _APART_S:
+            points.append(self._last)
+
+    @property
+    def per_s(self) -> float | None:
+        """Jobs per second by which it became less, negative where it became more; None: not known yet."""
+        if self._last is None:
+            return None
+        (began_s, before), (ended_s, after) = self._points[0], self._last
+        return (before - after) / (ended_s - began_s) if ended_s - began_s >= _SHORTEST_S else None
 
 
 def retry_after(depth: int, low: int, drain_per_s: float | None) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from holdfast.core.options import (
     call_options,
     check_limits,
     limit_s,
+    tenant_of,
     yes_or_no,
 )
 from holdfast.core.priority import parse_priority
@@ -31,8 +32,8 @@ T = TypeVar("T")
 class TaskDefaults:
     """Options that tasks share: those of an app, of a queue, or of the tasks that name them with `base=`.
 
-    They are those of `@hf.task`: `queue`, `priority`, `retry`, `timeout`, `soft_timeout`, `isolate`. What is UNSET is
-    left to the next level; None is a value, as in `timeout=None` for no limit.
+    They are those of `@hf.task`: `queue`, `priority`, `tenant`, `retry`, `timeout`, `soft_timeout`, `isolate`. What is
+    UNSET is left to the next level; None is a value, as in `timeout=None` for no limit.
     """
 
     queue: str | Unset = UNSET
@@ -41,6 +42,7 @@ class TaskDefaults:
     timeout: Seconds | Unset | None = UNSET
     soft_timeout: Seconds | Unset | None = UNSET
     isolate: bool | Unset = UNSET
+    tenant: str | Callable[..., object] | Unset = UNSET
 
     def __post_init__(self) -> None:
         fields = call_options(
@@ -53,6 +55,8 @@ class TaskDefaults:
         check_limits(fields.get("soft_timeout_s"), fields.get("timeout_s"))
         if not isinstance(self.isolate, Unset):
             yes_or_no("isolate", self.isolate)
+        if not isinstance(self.tenant, Unset):
+            tenant_of(self.tenant)
 
 
 NO_DEFAULTS = TaskDefaults()
@@ -79,7 +83,20 @@ def resolve_options(
         timeout_s=timeout_s,
         soft_timeout_s=soft_timeout_s,
         isolate=_first(False, *(each.isolate for each in levels)),
+        tenant=tenant_of(_first("", *(each.tenant for each in levels))),
+        said_by=_said_by(queue, levels),
     )
+
+
+def _said_by(queue: str, levels: Sequence[TaskDefaults]) -> dict[str, str]:
+    """Who says where its jobs go, in words."""
+    names = ("the task", "the task's base", f"the defaults of queue {queue!r}", "the app's defaults")
+    return {
+        option: name
+        for option in ("queue", "priority", "tenant")
+        for name, level in reversed(tuple(zip(names, levels, strict=True)))
+        if not isinstance(getattr(level, option), Unset)
+    }
 
 
 def check_defaults(name: str, value: object) -> TaskDefaults:

@@ -7,6 +7,7 @@ HoldfastError
 ├── UnknownTask              no task of that name is registered here
 ├── StartupFailed            a hook, the lifespan or a provider raised: the worker did not start
 ├── NotOpen                  used before `async with hf:` or after it
+├── RoutingFailed            a router of yours raised, or answered with what is no route
 ├── QueueFull                the queue stayed above its low watermark until the deadline
 ├── IdempotencyConflict      the key is taken by a different request
 ├── JobNotFound              no job has that id (any more)
@@ -57,6 +58,10 @@ class StartupFailed(HoldfastError):
 
 class NotOpen(HoldfastError, RuntimeError):
     """The app has no open store: use it inside `async with hf:`."""
+
+
+class RoutingFailed(HoldfastError):
+    """A router of yours, or a task's `tenant=`, did not say where a job goes; nothing was enqueued."""
 
 
 class QueueFull(HoldfastError):

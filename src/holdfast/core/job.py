@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from holdfast.core.error_words import fingerprint_of
@@ -76,6 +76,10 @@ class ClaimedJob(NamedTuple):
     headers: bytes | None = None
 
 
+CLASS_LINE: Final = "error class: "
+"""How the last line of a traceback begins that tells the error's class."""
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorInfo:
     """What is kept of an exception: text only, never a pickled object."""
@@ -91,6 +95,12 @@ class ErrorInfo:
     def fingerprint(self) -> str:
         """The same for the same failure, whatever numbers and names its message holds; empty where nothing failed."""
         return fingerprint_of(self.type, self.message, self.traceback)
+
+    @property
+    def error_class(self) -> str:
+        """The row of the table of errors that decided what follows, as in `transient`; empty where none was asked."""
+        last = self.traceback.rstrip("\n").rpartition("\n")[2]
+        return last.removeprefix(CLASS_LINE) if last.startswith(CLASS_LINE) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
@@ -36,6 +37,10 @@ class TaskOptions:
     soft_timeout_s: float | None = None
     isolate: bool = False
     """Whether it runs in a process of its own."""
+    tenant: str | Callable[..., object] = ""
+    """On whose behalf its jobs are, or a function of a call's arguments that says it."""
+    said_by: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Which level has said what of queue, priority and tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class CallOptions:
     expires_at: float | None = None
     priority: int | Unset = UNSET
     queue: str | Unset = UNSET
-    tenant: str = ""
+    tenant: str | Unset = UNSET
     key: str | None = None
     key_window_s: float | Unset = UNSET
     tags: tuple[str, ...] = ()
@@ -154,6 +159,18 @@ def yes_or_no(name: str, value: object) -> bool:
 def limit_s(name: str, value: Seconds | None) -> float | None:
     """A limit of time; None is no limit."""
     return None if value is None else seconds(name, value, at_least=0.001)
+
+
+def tenant_of(value: object) -> str | Callable[..., object]:
+    """A task's tenant: a name, or a function of a call's arguments."""
+    if isinstance(value, str):
+        return check_name("tenant", value) if value else ""
+    if not callable(value) or inspect.iscoroutinefunction(value):
+        raise InvalidOptions(
+            f"tenant={shown(value)}: needs a text, or a plain function of the call's arguments, as in "
+            "`lambda account, **_: account`"
+        )
+    return value
 
 
 def _moment(name: str, value: datetime) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple
 
-from holdfast.core.job import ErrorInfo
+from holdfast.core.job import CLASS_LINE, ErrorInfo
 
 _NAME_LIMIT = 200
 _MESSAGE_LIMIT = 4_000
@@ -73,8 +73,11 @@ class ProcessDied:
 Outcome = Succeeded | Failed | TimedOut | Rejected | Unknown | CancelHonoured | Interrupted | ProcessDied
 
 
-def describe(exception: BaseException) -> ErrorInfo:
-    """An exception as text; one whose `str()` raises is still told apart by its type."""
+def describe(exception: BaseException, *, error_class: str = "") -> ErrorInfo:
+    """An exception as text; one whose `str()` raises is still told apart by its type.
+
+    Its class is kept as the last line of the traceback, as a note to an exception is.
+    """
     kind = type(exception)
     name = _name_of(kind)
     try:
@@ -84,7 +87,9 @@ def describe(exception: BaseException) -> ErrorInfo:
     try:
         trace = "".join(tb.format_exception(kind, exception, _users_part(exception.__traceback__)))
     except BaseException as broken:
-        trace = f"<the traceback could not be formatted: {type(broken).__name__}>"
+        trace = f"<the traceback could not be formatted: {type(broken).__name__}>\n"
+    if error_class:
+        trace = f"{trace}{CLASS_LINE}{error_class}\n"
     return ErrorInfo(
         storable(name, _NAME_LIMIT), storable(message, _MESSAGE_LIMIT), storable(trace, _TRACEBACK_LIMIT, keep_end=True)
     )

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import difflib
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.exception_names import ExceptionRef, lineage, listed, name_of, refs_of
 from holdfast.core.shown import shown
 
-ExceptionRef: TypeAlias = type[BaseException] | str
 Backoff: TypeAlias = Literal["exponential", "linear", "fixed"]
 Jitter: TypeAlias = Literal["full", "none"]
 
@@ -24,6 +25,15 @@ _JITTERS: Final = ("full", "none")
 _MOST_ATTEMPTS: Final = 1_000_000
 _LONGEST_S: Final = 10 * 365 * 86_400.0
 _DOUBLINGS: Final = 1_023  # 2.0 ** 1024 overflows; any cap is reached long before
+
+
+class Ruling(Enum):
+    """What a policy says of an exception by naming it, or by naming others only."""
+
+    NONE = auto()
+    """Nothing: whatever else knows the exception decides."""
+    RETRY = auto()
+    GIVE_UP = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +90,27 @@ class RetryPolicy:
 
     def decide(self, exc: BaseException, attempt: int, *, rng: Callable[[], float] = random.random) -> float | None:
         """Seconds from this attempt (counted from 1), failed with `exc`, to the next; None: give up."""
-        if attempt >= self.max_attempts:
+        if attempt >= self.max_attempts or self.ruling(exc) is Ruling.GIVE_UP:
             return None
-        lineage = list(_lineage(type(exc)))
-        if _listed(lineage, self.give_up_on):
-            return None
-        if self.retry_on is not None and not _listed(lineage, self.retry_on):
-            return None
-        for name in lineage:
-            if name in self.delays:
-                return self.delays[name]
-        delay_s = self._backoff_s(attempt)
+        delay_s = self.delay_for(exc)
+        return self.backoff_s(attempt, rng=rng) if delay_s is None else delay_s
+
+    def ruling(self, exc: BaseException) -> Ruling:
+        """What the policy itself says of an exception, whatever attempt it was."""
+        names = list(lineage(type(exc)))
+        if listed(names, self.give_up_on):
+            return Ruling.GIVE_UP
+        if self.retry_on is None:
+            return Ruling.NONE
+        return Ruling.RETRY if listed(names, self.retry_on) else Ruling.GIVE_UP
+
+    def delay_for(self, exc: BaseException) -> float | None:
+        """The seconds that `delays` gives for an exception; None where it does not name it."""
+        return next((self.delays[name] for name in lineage(type(exc)) if name in self.delays), None)
+
+    def backoff_s(self, attempt: int, *, rng: Callable[[], float] = random.random) -> float:
+        """The seconds after this attempt, with jitter where that is wanted."""
+        delay_s = self.longest_s(attempt)
         return rng() * delay_s if self.jitter == "full" else delay_s
 
     def to_data(self) -> dict[str, Any]:
@@ -113,7 +133,8 @@ class RetryPolicy:
             raise InvalidOptions(f"a stored retry policy must be an object, not {type(data).__name__}")
         return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
 
-    def _backoff_s(self, attempt: int) -> float:
+    def longest_s(self, attempt: int) -> float:
+        """The seconds after this attempt, before jitter."""
         match self.backoff:
             case "exponential":
                 return min(self.cap, self.base * 2.0 ** min(max(attempt - 1, 0), _DOUBLINGS))
@@ -128,35 +149,17 @@ class RetryPolicy:
         object.__setattr__(self, name, value)
 
 
-def _lineage(cls: type) -> Iterator[str]:
-    """Qualified and bare names of a class and its bases, the most specific first."""
-    for base in cls.__mro__:
-        yield _qualified(base)
-        yield base.__name__
-
-
-def _listed(lineage: Sequence[str], names: object) -> bool:
-    return any(name in cast(Collection[str], names) for name in lineage)
-
-
-def _qualified(cls: type) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
-
-
 def _name(where: str, ref: object) -> str:
-    match ref:
-        case type() if issubclass(ref, BaseException):
-            return _qualified(ref)
-        case str() if ref and not ref.isspace():
-            return ref
-    raise _wrong(where, ref, "must be an exception type or the name of one")
+    name = name_of(ref)
+    if name is None:
+        raise _wrong(where, ref, "must be an exception type or the name of one")
+    return name
 
 
-def _names(where: str, refs: object) -> tuple[str, ...]:
-    if isinstance(refs, (str, type)):
-        return (_name(where, refs),)
-    if not isinstance(refs, Collection) or isinstance(refs, (bytes, Mapping)):
-        raise _wrong(where, refs, "must be a list of exception types or names")
+def _names(where: str, value: object) -> tuple[str, ...]:
+    refs = refs_of(value)
+    if refs is None:
+        raise _wrong(where, value, "must be a list of exception types or names")
     return tuple(_name(where, ref) for ref in refs)
 
 

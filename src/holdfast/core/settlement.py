@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple, assert_never
 
 from holdfast.core.cause import Cause
+from holdfast.core.error_classes import BUILT_IN_CLASSES, ErrorClasses
 from holdfast.core.errors import HardTimeout, PermanentError, RetryLater
 from holdfast.core.job import ErrorInfo, JobId
 from holdfast.core.outcome import (
@@ -59,7 +60,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """→ `scheduled`, not charged: the task asked for another time."""
+    """→ `scheduled`, not charged: the task, or whom it asked, wants another time."""
 
     job_id: JobId
     token: int
@@ -118,8 +119,6 @@ class Cancel:
 Settlement = Succeed | Retry | Snooze | HandBack | Crashed | Park | Bury | Cancel
 
 UNKNOWN_TASK = "unknown_task"
-EXHAUSTED = "exhausted"
-NOT_RETRIED = "not_retried"
 LONGEST_S = 10 * 365 * 86_400.0
 
 
@@ -131,8 +130,18 @@ def decide(
     attempt: int,
     policy: RetryPolicy,
     rng: Callable[[], float],
+    now: Callable[[], float] = lambda: 0.0,
+    classes: ErrorClasses = BUILT_IN_CLASSES,
 ) -> Settlement:
-    """Turn what happened into what is written."""
+    """Turn what happened into what is written. `now` is the wall clock: an error may name a date."""
+
+    def after_failure(exception: BaseException) -> Settlement:
+        name, delay_s, reason, charged = classes.judge(exception, attempt, policy, rng=rng, now=now)
+        error = describe(exception, error_class=name)
+        if delay_s is None:
+            return Bury(job_id, token, reason, error)
+        return (Retry if charged else Snooze)(job_id, token, delay_s, error)
+
     match outcome:
         case Succeeded(result):
             return Succeed(job_id, token, result)
@@ -141,10 +150,9 @@ def decide(
         case Failed(PermanentError() as exception):
             return Bury(job_id, token, "permanent", describe(exception))
         case Failed(exception):
-            return _after_failure(exception, job_id, token, attempt, policy, rng)
+            return after_failure(exception)
         case TimedOut(limit_s):
-            timeout = HardTimeout(f"the run was ended at its hard limit of {limit_s:g} s")
-            return _after_failure(timeout, job_id, token, attempt, policy, rng)
+            return after_failure(HardTimeout(f"the run was ended at its hard limit of {limit_s:g} s"))
         case Rejected(reason, exception):
             return Bury(job_id, token, reason, describe(exception))
         case Unknown(task):
@@ -165,18 +173,3 @@ def _seconds(after: float) -> float:
     if not 0 <= seconds <= LONGEST_S:
         raise ValueError(f"RetryLater.after is {after!r}: needs seconds from 0 to ten years")
     return seconds
-
-
-def _after_failure(
-    exception: BaseException,
-    job_id: JobId,
-    token: int,
-    attempt: int,
-    policy: RetryPolicy,
-    rng: Callable[[], float],
-) -> Settlement:
-    delay_s = policy.decide(exception, attempt, rng=rng)
-    if delay_s is None:
-        reason = EXHAUSTED if attempt >= policy.max_attempts else NOT_RETRIED
-        return Bury(job_id, token, reason, describe(exception))
-    return Retry(job_id, token, delay_s, describe(exception))

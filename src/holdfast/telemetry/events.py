@@ -72,6 +72,7 @@ class JobRetried:
     attempt: int
     delay_s: float
     error: str
+    error_class: str = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class JobBuried:
     attempt: int
     error: str
     reason: str
+    error_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +290,24 @@ class QueueOpened:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueRetriesStretched:
+    """More than its share of the queue's runs are retries, in this process: from now on they wait longer."""
+
+    name: ClassVar[str] = "queue.retries_stretched"
+    queue: str
+    percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRetriesEased:
+    """Retries of the queue are within their share again; so many had to wait longer meanwhile."""
+
+    name: ClassVar[str] = "queue.retries_eased"
+    queue: str
+    stretched: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClockDisagrees:
     """The store's clock and this machine's drifted apart; nothing is reaped for one lease."""
 
@@ -339,6 +359,8 @@ Event: TypeAlias = (
     | StoreUp
     | QueueClosed
     | QueueOpened
+    | QueueRetriesStretched
+    | QueueRetriesEased
     | ClockDisagrees
     | ServiceCrashed
 )

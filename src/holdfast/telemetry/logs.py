@@ -22,7 +22,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
     events.JobSettled: (DEBUG, "job %(job_id)s %(task)s: %(outcome)s after %(duration_s).3f s"),
     events.JobRetried: (
         WARNING,
-        "job %(job_id)s %(task)s: attempt %(attempt)d failed, again in %(delay_s).1f s: %(error)s",
+        "job %(job_id)s %(task)s: attempt %(attempt)d failed (%(error_class)s), again in %(delay_s).1f s: %(error)s",
     ),
     events.JobBuried: (
         ERROR,
@@ -72,6 +72,14 @@ _LINES: dict[type[Event], tuple[int, str]] = {
     events.StoreUp: (WARNING, "the store answers again after %(after_s).1f s"),
     events.QueueClosed: (WARNING, "queue %(queue)s is full with %(depth)d ready jobs: enqueues wait"),
     events.QueueOpened: (INFO, "queue %(queue)s accepts jobs again, %(depth)d are ready"),
+    events.QueueRetriesStretched: (
+        WARNING,
+        "queue %(queue)s: retries are more than %(percent)d percent of the runs here and wait longer",
+    ),
+    events.QueueRetriesEased: (
+        INFO,
+        "queue %(queue)s: retries are within their share again, %(stretched)d had to wait longer",
+    ),
     events.ClockDisagrees: (
         WARNING,
         "the store's clock moved %(difference_s).1f s against this machine's: no reaping for one lease",

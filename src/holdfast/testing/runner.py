@@ -62,6 +62,7 @@ class Runner:
             telemetry=telemetry,
             providers=self._life_around.providers,
             middleware=hooks.middleware,
+            errors=hooks.errors,
             rng=random.Random(0).random,  # the jitter of retries is the same in every test
         )
         self._executor.errors = self.errors

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from pydantic_core import from_json
 
 from holdfast.client.arguments import Signature
 from holdfast.config import Config
+from holdfast.core.error_classes import BUILT_IN_CLASSES, ErrorClasses
 from holdfast.core.errors import InvalidArguments
 from holdfast.core.job import ClaimedJob
 from holdfast.core.options import limit_s
@@ -70,7 +72,7 @@ class Plan(NamedTuple):
 
     def under(self, policy: RetryPolicy) -> Plan:
         """The same under another policy."""
-        return self._replace(policy=policy, verdicts=Verdicts(policy))
+        return self._replace(policy=policy, verdicts=self.verdicts.under(policy))
 
 
 class Executor:
@@ -86,9 +88,11 @@ class Executor:
         telemetry: Telemetry,
         providers: Providers,
         middleware: Sequence[Middleware] = (),
+        errors: ErrorClasses = BUILT_IN_CLASSES,
         board: Board | None = None,
         isolated: IsolatedRuns | None = None,
         rng: Callable[[], float] = random.random,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._registry = registry
         self._store = store
@@ -99,7 +103,9 @@ class Executor:
         self._middleware = tuple(middleware)
         self._board = board
         self._isolated = isolated
+        self._errors = errors
         self._rng = rng
+        self._now = now
         self._plans: dict[str, Plan] = {}
         self._limits = HardLimits(telemetry)
 
@@ -141,7 +147,16 @@ class Executor:
             return self._decide(job, policy, Failed(error))
 
     def _decide(self, job: ClaimedJob, policy: RetryPolicy, outcome: Outcome) -> Settlement:
-        return decide(outcome, job_id=job.id, token=job.token, attempt=job.attempt, policy=policy, rng=self._rng)
+        return decide(
+            outcome,
+            job_id=job.id,
+            token=job.token,
+            attempt=job.attempt,
+            policy=policy,
+            rng=self._rng,
+            now=self._now,
+            classes=self._errors,
+        )
 
     def _plan(self, job: ClaimedJob) -> Plan | None:
         """The task and the options that hold for this job; None for an unknown task."""
@@ -154,7 +169,8 @@ class Executor:
             signature = Signature(task)
             encode_result = partial(signature.encode_result, limit=self._config.result_limit)
             limits, text = (options.soft_timeout_s, options.timeout_s), task_text(task.name)
-            plan = Plan(task, signature, encode_result, options.retry, Verdicts(options.retry), text, *limits)
+            verdicts = Verdicts(options.retry, self._errors)
+            plan = Plan(task, signature, encode_result, options.retry, verdicts, text, *limits)
             self._plans[task.name] = plan
         if job.options is not None:
             plan = _overridden(plan, job.options)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
+from holdfast.core.error_classes import BUILT_IN_CLASSES, ErrorClasses
 from holdfast.core.errors import InvalidOptions, StartupFailed
 from holdfast.core.provide import Maker, name_of
 from holdfast.core.task import TaskDefinition
@@ -43,6 +44,7 @@ class Hooks:
     shutdown: list[Hook] = field(default_factory=list)
     middleware: list[Middleware] = field(default_factory=list)
     overrides: dict[Maker, Maker] = field(default_factory=dict)
+    errors: ErrorClasses = BUILT_IN_CLASSES
 
 
 class Lifecycle:

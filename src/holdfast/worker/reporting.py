@@ -34,9 +34,9 @@ def report_settled(telemetry: Telemetry, run: Run, settlement: Settlement, *, to
         case Succeed():
             pass
         case Retry(delay_s=delay_s, error=error) if wants(JobRetried):
-            emit(JobRetried(job.id, task, job.attempt, delay_s, f"{error.type}: {error.message}"))
+            emit(JobRetried(job.id, task, job.attempt, delay_s, f"{error.type}: {error.message}", error.error_class))
         case Bury(reason=reason, error=error) if wants(JobBuried):
-            emit(JobBuried(job.id, task, job.attempt, f"{error.type}: {error.message}", reason))
+            emit(JobBuried(job.id, task, job.attempt, f"{error.type}: {error.message}", reason, error.error_class))
         case Crashed(why=why) if wants(JobCrashed):
             emit(JobCrashed(job.id, task, job.attempt, why))
         case Park(reason=reason, key=key) if wants(JobParked):

@@ -30,6 +30,7 @@ from holdfast.worker.fetcher import Fetcher, Solitude
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.loop_watch import LoopWatch
 from holdfast.worker.reporting import report_settled, report_started
+from holdfast.worker.retry_budgets import RetryBudgets
 from holdfast.worker.run import Interruption, Run
 from holdfast.worker.settler import Settled, Settler
 from holdfast.worker.slots import Slots
@@ -57,6 +58,7 @@ class Session:
         telemetry: Telemetry,
         board: Board | None = None,
         solitude: Solitude = Solitude.IN_TURN,
+        budgets: RetryBudgets,
     ) -> None:
         self.id = uuid4()
         self.lost = asyncio.Event()
@@ -68,10 +70,12 @@ class Session:
         self._clock = clock
         self._telemetry = telemetry
         self._board = board
+        self._budgets = budgets
         self._done = 0
         self.cut_short = 0
         """Runs that did not end by themselves before the worker did, and were handed back."""
-        self._slots = Slots(1 if solitude is Solitude.ALWAYS else config.concurrency)
+        caps = {name: each.concurrency for name, each in config.queue_options.items() if each.concurrency is not None}
+        self._slots = Slots(1 if solitude is Solitude.ALWAYS else config.concurrency, caps)
         self._runs: dict[int, Run] = {}
         self._hurried = asyncio.Event()
         self._heartbeat = Heartbeat(
@@ -205,7 +209,7 @@ class Session:
     def _start_run(self, job: ClaimedJob) -> None:
         run = Run(job, self.id)
         self._runs[job.token] = run
-        self._slots.take()
+        self._slots.take(job.queue)
         run.task = asyncio.get_running_loop().create_task(self._live(run))
 
     def _give_back(self, job: ClaimedJob) -> None:
@@ -217,13 +221,13 @@ class Session:
         report_started(self._telemetry, run)
         handed_in = False
         try:
-            settlement = await self._executor.execute(run)
+            settlement = self._budgets.applied(run.job.queue, await self._executor.execute(run))
             if settlement is not None and not self.lost.is_set():
                 if not self._settler.take(settlement):
                     await self._settler.hand_in(settlement)
                 handed_in = True
         finally:
-            self._slots.give_back()
+            self._slots.give_back(run.job.queue)
             self._done += 1
             if not handed_in:
                 self._forget(run.job.token, lost=not run.finished)

@@ -23,6 +23,7 @@ from holdfast.worker.isolation.pool import IsolatePool
 from holdfast.worker.isolation.running import IsolatedRuns
 from holdfast.worker.isolation.wire import longest
 from holdfast.worker.lifecycle import Hooks, Lifecycle
+from holdfast.worker.retry_budgets import RetryBudgets
 from holdfast.worker.run import Interruption
 from holdfast.worker.session import Session
 from holdfast.worker.supervision.post import Post
@@ -67,6 +68,7 @@ class Worker(Service):
         self._birth = birth
         self._patience: asyncio.Timeout | None = None
         self._after_crash = Backoff(0.1, 30.0)
+        self._budgets = RetryBudgets(config.queue_options, clock=clock, telemetry=telemetry)
         self._now = asyncio.Event()
         self.session: Session | None = None
         self._ran = False
@@ -88,6 +90,7 @@ class Worker(Service):
             telemetry=self._telemetry,
             providers=self._life_around.providers,
             middleware=self._hooks.middleware,
+            errors=self._hooks.errors,
             board=None if self._post is None else self._post.board,
             isolated=IsolatedRuns(self._isolates, kill_after_s=self._config.kill_after_s),
         )
@@ -184,6 +187,7 @@ class Worker(Service):
             telemetry=self._telemetry,
             board=None if self._post is None else self._post.board,
             solitude=self._solitude,
+            budgets=self._budgets,
         )
         await session.start()
         if self._post is not None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.backpressure import Watermarks, gate, retry_after
+from holdfast.core.backpressure import DrainWatch, Watermarks, gate, retry_after
 from holdfast.core.errors import InvalidOptions
 
 marks_and_depths = st.integers(0, 50).flatmap(
@@ -80,3 +80,32 @@ def test_a_queue_that_does_not_drain_suggests_the_longest_wait(drain: float) -> 
 @given(st.integers(0, 10**9), st.integers(0, 10**9), st.none() | st.floats())
 def test_the_suggestion_is_bounded(depth: int, low: int, drain: float | None) -> None:
     assert 1 <= retry_after(depth, low, drain) <= 60
+
+
+def watched(*seen: tuple[float, int]) -> DrainWatch:
+    watch = DrainWatch()
+    for at_s, depth in seen:
+        watch.saw(depth, at_s)
+    return watch
+
+
+@pytest.mark.parametrize("seen", [(), ((0.0, 10),), ((0.0, 10), (0.9, 5))])
+def test_over_less_than_a_second_nothing_is_said_of_the_drain(seen: tuple[tuple[float, int], ...]) -> None:
+    assert watched(*seen).per_s is None
+
+
+def test_the_drain_is_measured_over_the_last_half_minute() -> None:
+    assert watched((0.0, 100), (2.0, 80)).per_s == 10.0
+    assert watched((0.0, 100), (2.0, 110)).per_s == -5.0
+    # At 40 s the first, quick seconds are forgotten.
+    assert watched((0.0, 1000), (10.0, 100), (20.0, 90), (40.0, 70)).per_s == 1.0
+
+
+@given(st.integers(1, 1000), st.lists(st.floats(0.001, 3.0), min_size=2, max_size=300))
+def test_a_steady_drain_is_measured_as_such_and_few_points_are_kept(per_s: int, gaps: list[float]) -> None:
+    watch, at_s = DrainWatch(), 0.0
+    for gap_s in gaps:
+        at_s += gap_s
+        watch.saw(round(1_000_000 - per_s * at_s), at_s)
+    assert len(watch._points) <= 62
+    assert watch.per_s is None or watch.per_s == pytest.approx(per_s, abs=1.1)

@@ -52,13 +52,13 @@ def test_a_return_succeeds() -> None:
 @pytest.mark.parametrize("attempt", [1, 2])
 def test_a_failure_within_the_budget_is_retried(attempt: int) -> None:
     error = ValueError("no")
-    assert settle(Failed(error), attempt=attempt) == Retry(JOB, TOKEN, 2.0, describe(error))
+    assert settle(Failed(error), attempt=attempt) == Retry(JOB, TOKEN, 2.0, describe(error, error_class="other"))
 
 
 @pytest.mark.parametrize("attempt", [3, 4])
 def test_a_failure_of_the_last_attempt_is_buried_as_exhausted(attempt: int) -> None:
     error = ValueError("no")
-    assert settle(Failed(error), attempt=attempt) == Bury(JOB, TOKEN, "exhausted", describe(error))
+    assert settle(Failed(error), attempt=attempt) == Bury(JOB, TOKEN, "exhausted", describe(error, error_class="other"))
 
 
 def test_the_jitter_comes_from_the_given_source() -> None:

@@ -32,13 +32,13 @@ def test_every_event_is_one_record_with_its_fields(kind: type[Event], caplog: py
 
 def test_lines_read_well(caplog: pytest.LogCaptureFixture) -> None:
     job = UUID(int=1)
-    log_event(JobRetried(job, "shop.send", 2, 4.04, "ConnectionError: refused"))
+    log_event(JobRetried(job, "shop.send", 2, 4.04, "ConnectionError: refused", "transient"))
     log_event(JobBuried(job, "shop.send", 5, "ValueError: no", "attempts"))
     with caplog.at_level(logging.INFO, logger="holdfast"):
         log_event(WorkerStarted(job, 100, ()))
         log_event(WorkerStarted(job, 100, ("mail", "images")))
     assert [(r.levelname, r.getMessage().replace(str(job), "J")) for r in caplog.records] == [
-        ("WARNING", "job J shop.send: attempt 2 failed, again in 4.0 s: ConnectionError: refused"),
+        ("WARNING", "job J shop.send: attempt 2 failed (transient), again in 4.0 s: ConnectionError: refused"),
         ("ERROR", "job J shop.send: dead after attempt 5 (attempts): ValueError: no"),
         ("INFO", "worker J started, 100 jobs at once, queues: all"),
         ("INFO", "worker J started, 100 jobs at once, queues: mail, images"),

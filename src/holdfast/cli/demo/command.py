@@ -23,7 +23,7 @@ from holdfast.cli.demo.tasks_file import load_tasks
 from holdfast.cli.demo.watching import Watcher
 from holdfast.cli.exits import Refused
 from holdfast.cli.session import Session, command
-from holdfast.config import is_postgres, sqlite_path
+from holdfast.core.urls import is_postgres, sqlite_path
 from holdfast.runtime.signals import StopSignals, stop_signals
 
 _REFRESH_S = 0.2

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.config import check_schema
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.outcome import storable
 from holdfast.core.shown import shown
+from holdfast.core.urls import check_schema
 
 _WAITING = ("ready", "timer", "parked", "blocked")
 _ATTACHED = ("expiry", "slot", "member", "arrival")

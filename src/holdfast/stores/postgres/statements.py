@@ -7,7 +7,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from holdfast.config import check_schema
+from holdfast.core.urls import check_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

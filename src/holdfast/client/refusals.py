@@ -1,0 +1,47 @@
+"""What this process has heard of full queues: each switch is told once, and how they drain says when to come again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.core.backpressure import DrainWatch, retry_after
+from holdfast.core.errors import QueueFull
+from holdfast.runtime.clock import Clock
+from holdfast.stores.base import Full
+from holdfast.telemetry.events import QueueClosed, QueueOpened
+from holdfast.telemetry.hub import Telemetry
+
+
+class _Closed(NamedTuple):
+    watch: DrainWatch
+    low: int
+
+
+class Refusals:
+    """One per client. A queue is closed, as far as is known here, from the first refusal to the next acceptance."""
+
+    def __init__(self, *, clock: Clock, telemetry: Telemetry) -> None:
+        self._clock = clock
+        self._telemetry = telemetry
+        self.closed: dict[str, _Closed] = {}
+
+    def note(self, full: Full) -> None:
+        """The queue has refused."""
+        closed = self.closed.get(full.queue)
+        if closed is None:
+            closed = self.closed[full.queue] = _Closed(DrainWatch(), full.low)
+            self._telemetry.emit(QueueClosed(full.queue, full.depth))
+        closed.watch.saw(full.depth, self._clock.monotonic())
+
+    def accepted(self, queue: str) -> None:
+        """The queue has taken a job that was sent after it had refused one."""
+        closed = self.closed.pop(queue, None)
+        if closed is not None:
+            self._telemetry.emit(QueueOpened(queue, closed.low))
+
+    def error(self, full: Full) -> QueueFull:
+        """What to tell a caller who was refused."""
+        closed = self.closed.get(full.queue)
+        queue, depth, high, low = full
+        after_s = retry_after(depth, low, None if closed is None else closed.watch.per_s)
+        return QueueFull(queue, depth=depth, high=high, low=low, retry_after=round(after_s, 1))

@@ -1,0 +1,39 @@
+"""The retry budgets of one worker process: what is above a queue's share of retries is put off. No state is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from holdfast.core.queue_options import QueueOptions
+from holdfast.core.retry_budget import RetryBudget
+from holdfast.core.settlement import Retry, Settlement
+from holdfast.runtime.clock import Clock
+from holdfast.telemetry.events import QueueRetriesEased, QueueRetriesStretched
+from holdfast.telemetry.hub import Telemetry
+
+
+class RetryBudgets:
+    """One per worker; sessions come and go under it."""
+
+    def __init__(self, options: Mapping[str, QueueOptions], *, clock: Clock, telemetry: Telemetry) -> None:
+        self._shares = {name: each.retry_budget for name, each in options.items() if each.retry_budget is not None}
+        self._budgets = {name: RetryBudget(share) for name, share in self._shares.items()}
+        self._clock = clock
+        self._telemetry = telemetry
+
+    def applied(self, queue: str, settlement: Settlement | None) -> Settlement | None:
+        """What is to be written after a run: a retry that the budget does not cover comes later."""
+        budget = self._budgets.get(queue)
+        if budget is None:
+            return settlement
+        now_s = self._clock.monotonic()
+        if over := budget.ran(now_s):
+            self._telemetry.emit(QueueRetriesEased(queue, over))
+        if not isinstance(settlement, Retry):
+            return settlement
+        was_in_order = not budget.stretched
+        delay_s = budget.delay_s(settlement.delay_s)
+        if was_in_order and budget.stretched:
+            self._telemetry.emit(QueueRetriesStretched(queue, round(100 * self._shares[queue])))
+        return settlement if delay_s == settlement.delay_s else replace(settlement, delay_s=delay_s)
