@@ -16,6 +16,7 @@ from holdfast.client.arguments import Signature, decode_call, encode_call, encod
 from holdfast.core.errors import HoldfastError
 from holdfast.core.json_text import MAX_DEPTH, check_json, decode_json
 from holdfast.core.options import TaskOptions
+from holdfast.core.overdue import Verdicts
 from holdfast.core.task import define
 from holdfast.stores.job_reports import call_of, value_of
 from holdfast.worker.executor import Plan, _overridden
@@ -150,7 +151,8 @@ def test_the_depth_that_is_accepted_is_the_depth_that_is_decoded(wrap: Any, leve
 @example(b'{"timeout": ' + b"9" * 400 + b"}")
 @example(b'{"retry": {"max_attempts": ' + b"9" * 4_200 + b"}}")
 def test_stored_options_are_understood_or_refused(text: bytes) -> None:
-    plan = Plan(PICK.task, PICK, bytes, PICK.task.options.retry, None, None, None)  # type: ignore[arg-type]
+    policy = PICK.task.options.retry
+    plan = Plan(PICK.task, PICK, bytes, policy, Verdicts(policy), b"", None, None)
     try:
         read = _overridden(plan, text)
     except HoldfastError:

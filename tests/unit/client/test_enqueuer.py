@@ -28,7 +28,7 @@ class SilentStore:
     def subscribe(self, callback: Callable[..., None]) -> Callable[[], None]:
         return lambda: None
 
-    async def insert_jobs(self, jobs: Sequence[NewJob], *, whole: bool = False) -> Any:
+    async def insert_jobs(self, jobs: Sequence[NewJob], *, whole: bool = False, admit: bool = True) -> Any:
         self._clock.advance(self._after_s)
         raise StoreUnavailable("the connection is gone", unknown=self._unknown)
 

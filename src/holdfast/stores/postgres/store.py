@@ -10,24 +10,22 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.cause import Cause
-from holdfast.core.errors import LeaseLost, StoreUnavailable
+from holdfast.core.errors import StoreUnavailable
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
-from holdfast.runtime.threads import LoopThread, in_new_thread
 from holdfast.stores.base import (
     CancelAnswer,
     CancelRequest,
     Claim,
     Ended,
-    HeldJob,
     Hint,
     InsertResult,
     JobFilter,
@@ -54,7 +52,7 @@ from holdfast.stores.postgres import (
     waiting,
     workers,
 )
-from holdfast.stores.postgres.connections import Line
+from holdfast.stores.postgres.beats import Beats
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
 from holdfast.stores.postgres.flush import Flushed, flush
@@ -68,9 +66,6 @@ from holdfast.stores.postgres.wakeups import Wakeups
 T = TypeVar("T")
 
 DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
-#: The share of a lease that one try to renew it may take, and how long it may take at least.
-_RENEWAL = 0.25
-_RENEWAL_S = 1.0
 
 
 class PostgresStore:
@@ -101,9 +96,7 @@ class PostgresStore:
             on_returned=self._floors.fall,
         )
         self._outbox = Outbox(self._engine.query, self._wakeups.tell)
-        # A lease must be kept while the caller's loop is blocked, so it has a connection on a loop of its own.
-        self._beats = LoopThread("holdfast-postgres-lease")
-        self._lease = Line(self._engine.doorway, "lease")
+        self._beats = Beats(self._engine)
 
     async def open(self, *, migrate: bool = False) -> None:
         """Connect and check. The tables are made by `holdfast migrate`, or here where `migrate` says so."""
@@ -138,13 +131,8 @@ class PostgresStore:
     async def close(self) -> None:
         await self._outbox.close()
         await self._wakeups.close()
-        await self._close_lease()
+        await self._beats.close()
         await self._engine.close()
-
-    async def _close_lease(self) -> None:
-        if self._beats.started:
-            await asyncio.wrap_future(self._beats.submit(self._lease.close()))
-            await in_new_thread(self._beats.stop)
 
     def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
         return self._wakeups.subscribe(callback)
@@ -214,28 +202,7 @@ class PostgresStore:
     async def renew_worker(
         self, worker: WorkerId, *, lease_s: float, held_for_s: float, lag_s: float | None = None
     ) -> Renewal:
-        self._engine.check_open()
-        self._beats.start()
-        renewing = self._in_time(self._renew(worker, lease_s, held_for_s, lag_s), max(_RENEWAL_S, lease_s * _RENEWAL))
-        rows = await asyncio.wrap_future(self._beats.submit(renewing))
-        if not rows:
-            raise LeaseLost(f"worker {worker} was declared dead: its jobs belong to others")
-        return Renewal(rows[0][0], [HeldJob(job_id, token) for _, job_id, token in rows if job_id is not None])
-
-    async def _renew(self, worker: WorkerId, lease_s: float, held_for_s: float, lag_s: float | None) -> list[Any]:
-        """On the lease's own loop and connection: whoever renews is on another loop than all other connections."""
-        rows = await self._engine.call("renew_worker", self._lease, "workers.renew", worker, lease_s, held_for_s)
-        if rows and lag_s is not None:
-            await self._engine.query("workers.lag", worker, lag_s, line=self._lease)
-        return rows
-
-    async def _in_time(self, renewing: Awaitable[T], limit_s: float) -> T:
-        """A connection that has gone silent must not cost the lease: there is time to try another one."""
-        try:
-            async with asyncio.timeout(limit_s):
-                return await renewing
-        except TimeoutError:
-            raise StoreUnavailable(f"renew_worker: no answer within {limit_s:g} s", unknown=True) from None
+        return await self._beats.renew(worker, lease_s=lease_s, held_for_s=held_for_s, lag_s=lag_s)
 
     async def claim_jobs(
         self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
