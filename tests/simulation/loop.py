@@ -21,6 +21,29 @@ if TYPE_CHECKING:
 _MOST_WAITS = 50
 
 
+_current: list[ThreadLoop | None] = [None]
+
+
+def go_on_in(thread: ThreadLoop | None) -> None:
+    """What runs from now on runs in this thread. asyncio is told only of changes: it asks the kernel every time."""
+    if _current[0] is not thread:
+        _current[0] = thread
+        events._set_running_loop(thread)
+
+
+def running_loop_or_none() -> ThreadLoop | None:
+    """`asyncio._get_running_loop` without asking the kernel which process this is."""
+    return _current[0]
+
+
+def running_loop() -> ThreadLoop:
+    """`asyncio.get_running_loop`, likewise."""
+    thread = _current[0]
+    if thread is None:
+        raise RuntimeError("no running event loop")
+    return thread
+
+
 class Turn:
     """A callback that waits for its turn, or for its time: what asyncio calls a handle."""
 
@@ -128,16 +151,13 @@ class ThreadLoop(asyncio.AbstractEventLoop):
         """All callbacks that are ready now; those that they make ready come at the next turn."""
         self._queued = False
         ready = self._ready
-        events._set_running_loop(self)
-        try:
-            for _ in range(len(ready)):
-                turn = ready.popleft()
-                if not turn.is_cancelled:
-                    turn.run()
-                if self.process.is_dead:
-                    return
-        finally:
-            events._set_running_loop(None)
+        go_on_in(self)
+        for _ in range(len(ready)):
+            turn = ready.popleft()
+            if not turn.is_cancelled:
+                turn.run()
+            if self.process.is_dead:
+                return
         if ready and not self._queued:
             self._queued = True
             self._world.runnable.append(self)
@@ -177,7 +197,7 @@ class ThreadLoop(asyncio.AbstractEventLoop):
     def tear_down(self) -> None:
         """Let go of what never ended; its clean-up is not heard by anybody."""
         self._ready.clear()
-        events._set_running_loop(self)
+        go_on_in(self)
         try:
             while tasks := self._tasks:  # clean-up may begin further ones
                 self._tasks = []
@@ -186,7 +206,7 @@ class ThreadLoop(asyncio.AbstractEventLoop):
                         task._log_destroy_pending = False  # type: ignore[attr-defined]
                         _close(task.get_coro())
         finally:
-            events._set_running_loop(None)
+            go_on_in(None)
         self._ready.clear()
 
 

@@ -37,14 +37,12 @@ class Nemesis:
         self._world.after(scene.faults_last_s, self.make_peace)
 
     def make_peace(self) -> None:
-        """From now on everything works; what was broken stays broken until somebody mends it."""
+        """From now on nothing new breaks; a way to the store that is cut comes back in its own time."""
         self._world.say("nemesis", "peace")
         self._scene.weather.clear_up()
         for process in self._world.processes:
             for thread in process.threads:
                 thread.halted_until_s = min(thread.halted_until_s, self._world.now_s)
-        for wire in self._scene.network.wires:
-            wire.cut_until_s = wire.late_by_s = 0.0
         for worker in self._scene.workers:
             worker.upgrade()
 
@@ -108,12 +106,12 @@ class Nemesis:
         process, wire = self._victim()
         lease_s = self._scene.config.lease_s
         self._note(process.name, "hears the store later and later, and then not at all", "faded")
-        wire.late_by_s = lease_s * (0.2 + 0.6 * self._rng.random())
+        wire.late_by_s = lease_s * (0.3 + 0.5 * self._rng.random())
 
         def cut() -> None:
             wire.late_by_s, wire.cut_until_s = 0.0, self._world.now_s + 2 * lease_s
 
-        self._world.after(lease_s * (0.2 + self._rng.random()), cut)
+        self._world.after(lease_s * (0.2 + 0.8 * self._rng.random()), cut)
 
     def outage(self) -> None:
         seconds = self._scene.config.lease_s * self._rng.random() * 1.5

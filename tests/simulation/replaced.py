@@ -14,7 +14,7 @@ from typing import Any
 from unittest import mock
 from uuid import UUID
 
-from tests.simulation.loop import ThreadLoop
+from tests.simulation.loop import ThreadLoop, running_loop, running_loop_or_none
 from tests.simulation.process import Process
 
 from holdfast.client import request
@@ -35,9 +35,7 @@ def signature_of(task: TaskDefinition) -> Signature:
 
 
 def current_process() -> Process:
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, ThreadLoop)
-    return loop.process
+    return running_loop().process
 
 
 @contextmanager
@@ -53,6 +51,10 @@ def replaced() -> Iterator[None]:
         mock.patch.object(heartbeat, "LoopThread", ThreadBeside),
         mock.patch.object(heartbeat, "in_new_thread", _awaited),
         mock.patch.object(executor, "Signature", signature_of),
+        mock.patch.object(asyncio, "get_running_loop", running_loop),
+        mock.patch.object(asyncio, "_get_running_loop", running_loop_or_none),
+        mock.patch.object(asyncio.events, "get_running_loop", running_loop),
+        mock.patch.object(asyncio.events, "_get_running_loop", running_loop_or_none),
     ):
         gc.disable()  # between seeds only: what is left of a world must not be tidied up in the next
         try:

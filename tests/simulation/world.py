@@ -9,7 +9,7 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
-from tests.simulation.loop import ThreadLoop
+from tests.simulation.loop import ThreadLoop, go_on_in
 from tests.simulation.process import Process
 
 if TYPE_CHECKING:
@@ -84,6 +84,12 @@ class World:
 
     def run(self, until: Callable[[], bool], *, limit_s: float) -> bool:
         """Let things happen until that is so; False when it was not so by then, or nothing can happen any more."""
+        try:
+            return self._run(until, limit_s)
+        finally:
+            go_on_in(None)
+
+    def _run(self, until: Callable[[], bool], limit_s: float) -> bool:
         while not until():
             if self.runnable:
                 self._run_a_thread()
