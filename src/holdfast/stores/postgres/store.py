@@ -212,9 +212,8 @@ class PostgresStore:
     ) -> Renewal:
         self._engine.check_open()
         self._beats.start()
-        renewing = self._renew(worker, lease_s, held_for_s, lag_s)
-        limit_s = max(_RENEWAL_S, lease_s * _RENEWAL)
-        rows = await asyncio.wrap_future(self._beats.submit(self._in_time(renewing, limit_s)))
+        renewing = self._in_time(self._renew(worker, lease_s, held_for_s, lag_s), max(_RENEWAL_S, lease_s * _RENEWAL))
+        rows = await asyncio.wrap_future(self._beats.submit(renewing))
         if not rows:
             raise LeaseLost(f"worker {worker} was declared dead: its jobs belong to others")
         return Renewal(rows[0][0], [HeldJob(job_id, token) for _, job_id, token in rows if job_id is not None])
