@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 from tests.cli.demo_snapshot import SNAPSHOT
 from tests.docs.pages import ROOT
+from tests.faults.table.page import page as faults_page
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -172,7 +173,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
 )
 
 #: (file, what makes all of it)
-FILES: tuple[tuple[str, Callable[[], str]], ...] = ((".env.example", env_example),)
+FILES: tuple[tuple[str, Callable[[], str]], ...] = ((".env.example", env_example), ("docs/faults.md", faults_page))
 
 
 def renewed(text: str, part: str, content: str) -> str:

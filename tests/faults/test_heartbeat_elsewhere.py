@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from tests.campaign.where import Where
+from tests.faults.trial import PATIENCE_S
 
 from holdfast.testing.contracts.arrange import LONG_S, enlist
 
@@ -18,7 +19,8 @@ def test_a_renewal_that_tells_of_a_blocked_loop_leaves_the_other_connections_alo
             worker = await enlist(store)
 
             async def renew() -> None:
-                await store.renew_worker(worker, lease_s=LONG_S, held_for_s=LONG_S, lag_s=0.7)
+                async with asyncio.timeout(PATIENCE_S / 3):
+                    await store.renew_worker(worker, lease_s=LONG_S, held_for_s=LONG_S, lag_s=0.7)
 
             beating = asyncio.gather(*(asyncio.to_thread(asyncio.run, renew()) for _ in range(5)))
             while not beating.done():

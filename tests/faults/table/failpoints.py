@@ -31,13 +31,13 @@ NAMES = {
     "migrate.inside": "M5",
     "migrate.committed": "M5",
 }
-_HOLDS = {
+HOLDS = {
     Strike.FAIL: "whoever asked asks again; it happens once, as a whole, and every job ends",
     Strike.HANG: "others go on meanwhile; what comes late is refused or counts once, and every job ends",
     Strike.KILL: "what was committed counts, the rest never was; others take over, and every job ends",
     Strike.STOP: "others take over past the lease; who wakes changes nothing and goes on under a name that counts",
 }
-_LOCKED = "the file is locked: others wait, nothing is lost; who wakes finishes, and everybody goes on"
+LOCKED = "the file is locked: others wait, nothing is lost; who wakes finishes, and everybody goes on"
 _NOTHING_TO_FAIL = "there is nothing between these two lines that could fail and leave the process alive"
 
 
@@ -69,7 +69,7 @@ def _holds(point: str, strike: Strike, store: str) -> str:
     if point.startswith("migrate."):
         return "a step is there as a whole or not at all; others wait for it or go on from there, and jobs run"
     locked = store == SQLITE and point.endswith(".inside") and strike in (Strike.HANG, Strike.STOP)
-    return _LOCKED if locked else _HOLDS[strike]
+    return LOCKED if locked else HOLDS[strike]
 
 
 _R1 = {
