@@ -128,9 +128,9 @@ class _Course:
         """Until all is quiet, or until the judge objects."""
         judging = asyncio.create_task(self._keep_judging())
         try:
-            await self._fight(crew, nemesis)
+            await self._fight(crew, nemesis, judging)
             self._fight_s = time.monotonic() - self._began
-            await self._come_to_rest(crew, nemesis)
+            await self._come_to_rest(crew, nemesis, judging)
         except Stopped:
             self._fight_s = self._fight_s or time.monotonic() - self._began
         finally:
@@ -141,9 +141,10 @@ class _Course:
     async def _keep_judging(self) -> None:
         while True:
             self._tally = await asyncio.shield(self._judge.look())
-            await asyncio.sleep(JUDGE_EVERY_S)
+            if not self._tally.more:
+                await asyncio.sleep(JUDGE_EVERY_S)
 
-    async def _fight(self, crew: Crew, nemesis: Nemesis) -> None:
+    async def _fight(self, crew: Crew, nemesis: Nemesis, judging: asyncio.Task[None]) -> None:
         plan = self._plan
         crews = ((WORKER, plan.workers), (SUPERVISOR, plan.supervisors), (PRODUCER, plan.producers))
         for module, count in crews:
@@ -160,12 +161,12 @@ class _Course:
             nemesis.rage(pause_s=plan.pause_s, between=between, enough=is_enough, broken_off=self._broken_off)
         )
         try:
-            await self._watch(crew, nemesis, until_done=raging.done)
+            await self._watch(crew, nemesis, judging, until_done=raging.done)
             await raging
         finally:
             raging.cancel()
 
-    async def _come_to_rest(self, crew: Crew, nemesis: Nemesis) -> None:
+    async def _come_to_rest(self, crew: Crew, nemesis: Nemesis, judging: asyncio.Task[None]) -> None:
         """No more jobs, no more strikes: the living must bring all that there is to an end."""
         crew.armed = False
         await crew.dismiss(PRODUCER)
@@ -177,15 +178,23 @@ class _Course:
                 for child in (*crew.of(WORKER), *crew.of(SUPERVISOR))
             )
 
-        await self._watch(crew, nemesis, until_done=is_over, deadline=deadline)
+        await self._watch(crew, nemesis, judging, until_done=is_over, deadline=deadline)
         await crew.dismiss(WORKER, SUPERVISOR)
 
     async def _watch(
-        self, crew: Crew, nemesis: Nemesis, *, until_done: Callable[[], bool], deadline: float = float("inf")
+        self,
+        crew: Crew,
+        nemesis: Nemesis,
+        judging: asyncio.Task[None],
+        *,
+        until_done: Callable[[], bool],
+        deadline: float = float("inf"),
     ) -> None:
         said = time.monotonic()
         while not until_done():
             crew.look()
+            if judging.done():
+                judging.result()  # a campaign without its judge is none: this raises what ended him
             if self._tally.violations:
                 raise Stopped
             now = time.monotonic()

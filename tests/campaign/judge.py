@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import multiprocessing
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -34,6 +33,8 @@ class Tally:
     jobs: int
     """In the store so far."""
     judged: int
+    more: bool = False
+    """Whether there is more to judge at once."""
     violations: list[str] = field(default_factory=list)
     stories: dict[str, str] = field(default_factory=dict)
     """Of the first jobs with a violation."""
@@ -90,7 +91,6 @@ class Judge:
 
 
 def _serve(directory: Path, line: Connection) -> None:
-    os.nice(2)
     gc.disable()  # nothing here is circular, and there is much of it
     bench = _Bench(directory)
     answers: dict[str, Callable[..., object]] = {"look": bench.look, "finish": bench.finish}
@@ -115,8 +115,8 @@ class _Bench:
         self._judge = RunningJudge(self._source, client=client, runs=runs, saw=self._recovering.saw)
 
     def look(self) -> Tally:
-        self._judge.look(before=_id_of(time.time() - SETTLED_S))
-        return self._tally()
+        more = self._judge.look(before=_id_of(time.time() - SETTLED_S))
+        return self._tally(more=more)
 
     def finish(self, killed: dict[str, float]) -> Verdict:
         while self._judge.look(before=_id_of(time.time() + 3600)):
@@ -126,7 +126,7 @@ class _Bench:
         causes = self._source.grouped("SELECT cause, count(*) FROM attempt GROUP BY cause")
         return Verdict(replace(report, states=states), self._tally(), causes, self._recovering.first_s(killed))
 
-    def _tally(self) -> Tally:
+    def _tally(self, *, more: bool = False) -> Tally:
         jobs = self._judge.seen + self._source.count_after(self._judge.watermark)
         found = self._judge.violations
         told = dict.fromkeys(violation.job for violation in found if violation.job)
@@ -134,6 +134,7 @@ class _Bench:
         return Tally(
             jobs=jobs,
             judged=self._judge.judged,
+            more=more,
             violations=[str(violation) for violation in found],
             stories={job_id: tell(each, job_id) for job_id, each in joined.items()},
             pids={line.pid for each in joined.values() for lines in each.starts.values() for line in lines},

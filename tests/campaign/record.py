@@ -93,13 +93,14 @@ class PostgresGlance(Glance):
         self._schema = schema
 
     def query(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline: float | None = None  # from the first failure: on a busy machine an answer may take its time
         while True:
             try:
                 with looking_into(self._url, self._schema) as db:
                     found = db.execute(statement.replace("?", "%s"), values)  # type: ignore[call-overload]
                     return found.fetchall() if found.description else []
             except psycopg.OperationalError:  # also the server's end amid the query
+                deadline = deadline or time.monotonic() + _PATIENCE_S
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)

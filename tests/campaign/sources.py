@@ -61,11 +61,12 @@ class StoreSource:
 
 
 def _patiently(read: Callable[[], T]) -> T:
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline: float | None = None  # from the first failure: what is asked here takes its time
     while True:
         try:
             return read()
         except psycopg.OperationalError:
+            deadline = deadline or time.monotonic() + _PATIENCE_S
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)

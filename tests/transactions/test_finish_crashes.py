@@ -14,6 +14,7 @@ from tests.proxies.traps import Fate
 from tests.transactions.bench import PATIENCE_S, run
 from tests.transactions.shop import Shop
 
+from holdfast.stores.postgres import finish
 from holdfast.telemetry.events import JobLost
 from holdfast.testing.contracts.arrange import a_job
 
@@ -107,5 +108,45 @@ def test_commits_without_an_answer_leave_every_effect_exactly_once(postgres_tabl
                 assert attempts == 0, "they were all found to have been committed"
             if fate is Fate.LOSE_REQUEST:
                 assert attempts > 0
+
+    run(scenario)
+
+
+def test_a_run_whose_connection_has_fallen_silent_does_not_keep_its_worker_from_ending(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finish, "_TIDY_S", 0.2)
+
+    async def scenario() -> None:
+        with PostgresProxy(shop.place.url) as proxy:
+            through = Shop(shop.place, url=proxy.url, lease_s=30.0)
+            silent = proxy.arm(f"INSERT INTO {shop.table}", Fate.HANG, times=1)
+            async with through.hf:
+                job = await through.sell.enqueue(1)
+                async with through.hf.worker(grace_s=0.0):
+                    await asyncio.to_thread(silent.wait)
+                assert [attempt.cause for attempt in (await job.info()).attempts] == ["handed_back"]
+                async with through.hf.worker():
+                    assert await job.result(PATIENCE_S) == 2
+        assert shop.sales() == 1
+
+    run(scenario)
+
+
+def test_a_commit_that_is_never_answered_is_asked_about_elsewhere(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finish, "_TIDY_S", 0.2)
+    monkeypatch.setattr(finish, "_COMMIT_S", 0.2)
+
+    async def scenario() -> None:
+        with PostgresProxy(shop.place.url) as proxy:
+            through = Shop(shop.place, url=proxy.url, lease_s=30.0)
+            async with through.hf:
+                silent = proxy.arm("Fenced by job, token and worker; no row", Fate.FALL_SILENT, times=1)
+                job = await through.sell.enqueue(1)
+                async with through.hf.worker():
+                    assert await job.result(PATIENCE_S) == 2
+                    await asyncio.to_thread(silent.wait)
+                assert not (await job.info()).attempts
+        assert shop.sales() == 1
 
     run(scenario)

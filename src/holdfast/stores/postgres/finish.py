@@ -21,6 +21,7 @@ from holdfast.runtime.backoff import Backoff
 from holdfast.runtime.failpoints import FailpointHit, afailpoint
 from holdfast.stores.base import Hint
 from holdfast.stores.moments import FINISH_BEGIN, FINISH_COMMITTED, FINISH_INSIDE, answer_lost, struck
+from holdfast.stores.postgres.connections import ANSWER_S
 from holdfast.stores.postgres.end import count_arrivals, free_slots
 from holdfast.stores.postgres.errors import translate
 from holdfast.stores.postgres.transaction import Tx
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 #: How long a run waits for one of the connections that are there for this.
 _WAIT_S = 30.0
+#: How long a connection is given to become fit for the next run; and to say that it has committed, before another one
+#: is asked. The user's own statements may take as long as they like.
+_TIDY_S = 5.0
+_COMMIT_S = ANSWER_S
 
 
 @contextlib.asynccontextmanager
@@ -73,10 +78,11 @@ async def _connection(engine: Engine, stack: contextlib.AsyncExitStack) -> Conne
 async def _tidy_up(connection: Connection[Any], transaction: Transaction, *, pooled: bool, committed: bool) -> None:
     """For the next one; a connection that cannot be tidied up is not used again."""
     try:
-        if not committed and connection.is_in_transaction():
-            await transaction.rollback()
-        if not pooled:
-            await connection.reset()
+        async with asyncio.timeout(_TIDY_S):  # one that has fallen silent would keep its run for ever
+            if not committed and connection.is_in_transaction():
+                await transaction.rollback()
+            if not pooled:
+                await connection.reset()
     except Exception:
         connection.terminate()
 
@@ -110,7 +116,8 @@ class FinishBlock:
             )
         attached = await self._settle(*run, result)
         try:
-            await self._transaction.commit()
+            async with asyncio.timeout(_COMMIT_S):
+                await self._transaction.commit()
             await _pass_committed()
         except Exception as error:
             doubt = error if isinstance(error, StoreUnavailable) else translate(error, self._engine.place)
