@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from holdfast.core.errors import InvalidOptions
@@ -27,6 +28,9 @@ class Lane(NamedTuple):
 
     queue: str
     priority: int
+
+
+NO_ROOMS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class _Account:
@@ -53,6 +57,9 @@ class Quotas:
     3. A lane of weight 0 is asked only when no lane of positive weight is believed to have work.
     4. When nothing is believed to have work, those that are due share the capacity, or else all lanes:
        whoever asks has decided to ask.
+
+    5. `rooms` says of some queues how many jobs they may still have here; what they cannot take goes to the others, and
+       a queue without room neither earns nor is asked.
 
     A claim that failed needs no `record`: the next plan does not count its credit twice.
     """
@@ -83,24 +90,34 @@ class Quotas:
     @property
     def expectant(self) -> bool:
         """Whether any lane is believed, or hinted, to have work: then it is worth asking again at once."""
-        return any(account.hinted or not account.empty for account in self._accounts.values())
+        return self.expects(NO_ROOMS)
 
-    def plan(self, capacity: int, now_s: float) -> dict[Lane, int]:
+    def expects(self, rooms: Mapping[str, int]) -> bool:
+        """The same of lanes whose queues have room."""
+        return any(
+            (account.hinted or not account.empty) and rooms.get(lane.queue) != 0
+            for lane, account in self._accounts.items()
+        )
+
+    def plan(self, capacity: int, now_s: float, rooms: Mapping[str, int] = NO_ROOMS) -> dict[Lane, int]:
         """How many jobs to ask of which lane, at most `capacity` in all; `now_s` is a monotonic clock."""
-        if capacity <= 0 or not self._accounts:
+        lanes = self._accounts.keys() if not rooms else [each for each in self._accounts if rooms.get(each.queue) != 0]
+        if capacity <= 0 or not lanes:
             return {}
-        heavy = [lane for lane, account in self._accounts.items() if account.weight > 0]
+        heavy = [lane for lane in lanes if self._accounts[lane].weight > 0]
         ready = self._ready(heavy)
-        due = self._to_probe(heavy if ready else self._accounts, now_s)
+        due = self._to_probe(heavy if ready else lanes, now_s)
         quotas = dict.fromkeys(due[: self._for_probes(capacity) if ready else capacity], 1)
-        ready = ready or self._ready(self._accounts) or due or heavy or list(self._accounts)
+        ready = ready or self._ready(lanes) or due or heavy or list(lanes)
         free = capacity - len(quotas)
         if free:
-            earned = self._earned(ready, free, at_most=capacity)
-            for lane in ready:
-                self._accounts[lane].credit = earned[lane]
-            for lane, quota in self._share(earned, free).items():
+            allotted, earned = self._allot(ready, free, rooms, at_most=capacity)
+            for lane, credit in earned.items():
+                self._accounts[lane].credit = credit
+            for lane, quota in allotted.items():
                 quotas[lane] = quotas.get(lane, 0) + quota
+        if rooms:
+            quotas = _within(rooms, quotas)
         for lane, account in self._accounts.items():
             if lane in quotas:
                 account.asked_at_s = now_s
@@ -116,7 +133,9 @@ class Quotas:
             if asked > 0:
                 account.empty = got < asked
 
-    def leftover(self, plan: Mapping[Lane, int], got: Mapping[Lane, int]) -> dict[Lane, int]:
+    def leftover(
+        self, plan: Mapping[Lane, int], got: Mapping[Lane, int], rooms: Mapping[str, int] = NO_ROOMS
+    ) -> dict[Lane, int]:
         """What the second claim of a round asks: slots that came back unused, of lanes that may have more.
 
         These are the lanes that gave all they were asked for, and those that may have work but were not asked;
@@ -130,10 +149,32 @@ class Quotas:
             lane
             for lane, account in self._accounts.items()
             if (got.get(lane, 0) >= plan[lane] if lane in plan else account.hinted or not account.empty)
+            and rooms.get(lane.queue) != 0
         ]
         able = self._ready(able) or able  # known work before rumours
         able = [lane for lane in able if self._accounts[lane].weight > 0] or able
-        return self._share(self._earned(able, free, at_most=free), free) if able else {}
+        return _within(rooms, self._allot(able, free, rooms, at_most=free)[0]) if able else {}
+
+    def _allot(
+        self, lanes: list[Lane], slots: int, rooms: Mapping[str, int], *, at_most: int
+    ) -> tuple[dict[Lane, int], dict[Lane, float]]:
+        """Quotas, and the credits that they come from. A queue that has earned more than its room earns just that."""
+        quotas: dict[Lane, int] = {}
+        saved: dict[Lane, float] = {}
+        while lanes and slots:
+            earned = self._earned(lanes, slots, at_most=at_most)
+            by_queue = {queue: [lane for lane in lanes if lane.queue == queue] for queue in rooms}
+            tight = next(
+                (queue for queue, own in by_queue.items() if own and sum(earned[e] for e in own) > rooms[queue]), None
+            )
+            if tight is None:
+                return quotas | self._share(earned, slots), saved | earned
+            own, room = by_queue[tight], min(rooms[tight], slots)
+            earned = self._earned(own, room, at_most=at_most)
+            quotas |= self._share(earned, room)
+            saved |= earned
+            lanes, slots = [lane for lane in lanes if lane.queue != tight], slots - room
+        return quotas, saved
 
     def _for_probes(self, capacity: int) -> int:
         """Slots for rumours while there is known work: half of them at most, of a single one every other round."""
@@ -193,3 +234,13 @@ class Quotas:
         for _ in range(sum(quotas.values()) - slots):  # only when lanes with saved credit come back together
             quotas[max(candidates, key=patience)] -= 1
         return {lane: quota for lane, quota in quotas.items() if quota}
+
+
+def _within(rooms: Mapping[str, int], quotas: dict[Lane, int]) -> dict[Lane, int]:
+    """The quotas without what a queue has no room for: probes and rounding may have given it a job too many."""
+    left = dict(rooms)
+    for lane, quota in quotas.items():
+        if lane.queue in left:
+            quotas[lane] = min(quota, left[lane.queue])
+            left[lane.queue] -= quotas[lane]
+    return {lane: quota for lane, quota in quotas.items() if quota} if rooms else quotas

@@ -4,8 +4,10 @@ Duties:
 1. Ask for as many jobs as there are free slots, shared out over the lanes by `core.fairness` (P9).
 2. Under load wait a moment for more free slots, so that one claim serves many; when idle ask on every hint, and
    every `poll_s` in case a hint was lost.
-3. Follow queue settings (weights, new queues) within a second.
-4. When a job that must run alone waits, stop claiming until nothing runs here, take that one, and start nothing
+3. Ask nothing of a queue that has as many jobs here as it may; its slots go to others, and it is asked again as soon
+   as one of its jobs has ended.
+4. Follow queue settings (weights, new queues) within a second.
+5. When a job that must run alone waits, stop claiming until nothing runs here, take that one, and start nothing
    beside it. If others run for too long for that, go on with ordinary work and be more patient next time; a tenth
    of the time at most goes into such waiting. Under a supervisor only say that one waits: it gives such jobs a
    process of their own, whose fetcher takes nothing else.
@@ -97,6 +99,7 @@ class Fetcher(Service):
         self._alone_again_s = float("-inf")
         self._patience_s = _PATIENCE_S
         self.claiming = False
+        slots.on_room = self.wake
 
     def hint(self, hint: Hint) -> None:
         """Something may have become ready."""
@@ -145,17 +148,17 @@ class Fetcher(Service):
             self._hinted, self._hinted_at_s = False, now_s
             for lane in self._weights:
                 self._quotas.hint(lane)
-        plan = self._quotas.plan(self._slots.free, now_s)
+        plan = self._quotas.plan(self._slots.free, now_s, self._slots.rooms)
         if not plan:
             return False
         got = await self._claim(plan)
-        if spare := self._quotas.leftover(plan, got):
+        if spare := self._quotas.leftover(plan, got, self._slots.rooms):
             await asyncio.sleep(0)  # what was claimed begins before more is asked for
             for lane, count in (await self._claim(spare)).items():
                 got[lane] = got.get(lane, 0) + count
         self._idle = sum(got.values()) < sum(plan.values())
         # With fewer slots than lanes a round does not reach all of them; a hint may also have been put off.
-        return self._hinted or self._quotas.expectant
+        return self._hinted or self._quotas.expects(self._slots.rooms)
 
     async def _claim(self, plan: Mapping[Lane, int], *, alone: bool = False) -> dict[Lane, int]:
         """Claim and start; returns how many rows each lane gave."""

@@ -74,7 +74,8 @@ class Session:
         self._done = 0
         self.cut_short = 0
         """Runs that did not end by themselves before the worker did, and were handed back."""
-        self._slots = Slots(1 if solitude is Solitude.ALWAYS else config.concurrency)
+        caps = {name: each.concurrency for name, each in config.queue_options.items() if each.concurrency is not None}
+        self._slots = Slots(1 if solitude is Solitude.ALWAYS else config.concurrency, caps)
         self._runs: dict[int, Run] = {}
         self._hurried = asyncio.Event()
         self._heartbeat = Heartbeat(
@@ -208,7 +209,7 @@ class Session:
     def _start_run(self, job: ClaimedJob) -> None:
         run = Run(job, self.id)
         self._runs[job.token] = run
-        self._slots.take()
+        self._slots.take(job.queue)
         run.task = asyncio.get_running_loop().create_task(self._live(run))
 
     def _give_back(self, job: ClaimedJob) -> None:
@@ -226,7 +227,7 @@ class Session:
                     await self._settler.hand_in(settlement)
                 handed_in = True
         finally:
-            self._slots.give_back()
+            self._slots.give_back(run.job.queue)
             self._done += 1
             if not handed_in:
                 self._forget(run.job.token, lost=not run.finished)

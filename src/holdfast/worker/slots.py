@@ -1,18 +1,23 @@
-"""How many jobs may run at once in this process, and waiting for room among them."""
+"""How many jobs may run at once in this process, of all queues and of single ones, and waiting for room among them."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 
 
 class Slots:
-    """A counter with one waiter: the fetcher."""
+    """A counter with one waiter: the fetcher. `caps` bounds single queues."""
 
-    __slots__ = ("_waiter", "_wanted", "size", "taken")
+    __slots__ = ("_by_queue", "_caps", "_waiter", "_wanted", "on_room", "size", "taken")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, caps: Mapping[str, int] | None = None) -> None:
         self.size = size
         self.taken = 0
+        self._caps = caps or {}
+        self._by_queue = dict.fromkeys(self._caps, 0)
+        self.on_room: Callable[[], None] | None = None
+        """Called when a queue that had reached its bound has room again."""
         self._wanted = 0
         self._waiter: asyncio.Future[None] | None = None
 
@@ -20,11 +25,22 @@ class Slots:
     def free(self) -> int:
         return self.size - self.taken
 
-    def take(self) -> None:
-        self.taken += 1
+    @property
+    def rooms(self) -> dict[str, int]:
+        """How many more jobs of each bounded queue may run."""
+        return {queue: max(0, cap - self._by_queue[queue]) for queue, cap in self._caps.items()}
 
-    def give_back(self) -> None:
+    def take(self, queue: str = "") -> None:
+        self.taken += 1
+        if queue in self._caps:
+            self._by_queue[queue] += 1
+
+    def give_back(self, queue: str = "") -> None:
         self.taken -= 1
+        if queue in self._caps:
+            self._by_queue[queue] -= 1
+            if self._by_queue[queue] == self._caps[queue] - 1 and self.on_room is not None:
+                self.on_room()
         if self._waiter is not None and not self._waiter.done() and self._is_enough():
             self._waiter.set_result(None)
 

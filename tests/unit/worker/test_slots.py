@@ -80,3 +80,17 @@ def test_a_cancelled_wait_leaves_nothing_behind() -> None:
         await slots.wait(1)
 
     asyncio.run(main())
+
+
+def test_a_bounded_queue_tells_when_it_has_room_again() -> None:
+    slots, told = Slots(5, {"mail": 2}), []
+    slots.on_room = lambda: told.append(slots.rooms["mail"])
+    for queue in ("mail", "other", "mail"):
+        slots.take(queue)
+    assert (slots.rooms, slots.free) == ({"mail": 0}, 2)
+    slots.give_back("other")
+    assert not told
+    slots.give_back("mail")
+    slots.give_back("mail")
+    assert told == [1]
+    assert (slots.rooms, slots.free) == ({"mail": 2}, 5)
