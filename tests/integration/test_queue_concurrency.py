@@ -72,7 +72,7 @@ async def test_the_next_one_starts_as_soon_as_one_has_ended(cap: int, tmp_path: 
         jobs = await hf.enqueue_many([work.request() for _ in range(50)] + [in_thread.request() for _ in range(10)])
         for job in jobs:
             await job.result()
-    assert crowd.most["default"] == cap
+    assert crowd.most["default"] <= cap
 
 
 @scene
