@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.ablate.ablation import Ablation
+from tests.ablate.flow_table import FLOW_CONTROL
 from tests.ablate.table import ABLATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +38,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only those whose promise or safeguard contains this")
     parser.add_argument("--show", action="store_true", help="print what the tests said of a survivor")
     options = parser.parse_args()
-    chosen = [each for each in ABLATIONS if options.only in f"{each.promise} {each.safeguard}"]
+    chosen = [each for each in (*ABLATIONS, *FLOW_CONTROL) if options.only in f"{each.promise} {each.safeguard}"]
     print(f"{len(chosen)} safeguards; each is taken out of a scratch copy, and its tests must go red", flush=True)
     with ThreadPoolExecutor(2) as pool:
         verdicts = []

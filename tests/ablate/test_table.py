@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from tests.ablate.ablation import Ablation
+from tests.ablate.flow_table import FLOW_CONTROL
 from tests.ablate.table import ABLATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("ablation", ABLATIONS, ids=lambda each: f"{each.promise}: {each.safeguard}")
+@pytest.mark.parametrize("ablation", [*ABLATIONS, *FLOW_CONTROL], ids=lambda each: f"{each.promise}: {each.safeguard}")
 def test_the_safeguard_is_where_the_table_says(ablation: Ablation) -> None:
     assert (ROOT / ablation.file).read_text().count(ablation.old) == 1
     assert ablation.new != ablation.old

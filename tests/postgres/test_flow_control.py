@@ -1,0 +1,120 @@
+"""Routes, bounds of queues, ways past a full one and classes of errors, on PostgreSQL as on SQLite."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from tests.integration.scene import PATIENCE_S, scene, until
+from tests.postgres.fixtures import PostgresSchema
+
+from holdfast import Holdfast, QueueFull, RetryPolicy, Route, RoutedCall
+from holdfast.core.state import State
+from holdfast.telemetry.events import Event, QueueClosed, QueueOpened
+
+
+def app(place: PostgresSchema, **settings: Any) -> Holdfast:
+    return Holdfast(place.url, schema=place.schema, **settings)
+
+
+@asynccontextmanager
+async def opened(hf: Holdfast) -> AsyncIterator[None]:
+    await hf.migrate()
+    async with hf, asyncio.timeout(PATIENCE_S):
+        yield
+
+
+@scene
+async def test_a_routed_job_is_stored_where_it_goes_and_is_found_there(postgres_schema: PostgresSchema) -> None:
+    hf = app(postgres_schema, routes={"pay*": {"queue": "money", "priority": "high"}})
+
+    @hf.router
+    def large(call: RoutedCall) -> Route | None:
+        return Route(queue="large") if call.arguments["cents"] > 100 else None
+
+    @hf.task(name="pay", tenant=lambda account, **_: account)
+    async def pay(account: str, cents: int) -> int:
+        return cents
+
+    async with opened(hf), hf.worker():
+        jobs = [await pay.enqueue("acme", 5), await pay.enqueue("bolt", 500)]
+        assert [await job.result() for job in jobs] == [5, 500]
+        infos = [await job.info() for job in jobs]
+        assert [(info.queue, info.priority, info.tenant) for info in infos] == [
+            ("money", 7, "acme"),
+            ("large", 7, "bolt"),
+        ]
+
+
+@scene
+async def test_a_bounded_queue_holds_up_nobody(postgres_schema: PostgresSchema) -> None:
+    hf = app(postgres_schema, concurrency=10, queue={"slow": {"concurrency": 2}})
+    gate, inside, most = asyncio.Event(), 0, 0
+
+    @hf.task(queue="slow", priority="critical")
+    async def slow() -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        await gate.wait()
+        inside -= 1
+
+    @hf.task(queue="fast")
+    async def fast() -> None: ...
+
+    async with opened(hf):
+        backlog = await hf.enqueue_many([slow.request() for _ in range(40)])
+        others = await hf.enqueue_many([fast.request() for _ in range(40)])
+        async with hf.worker():
+            for job in others:
+                await job.result()
+            gate.set()
+            for job in backlog:
+                await job.result()
+    assert most == 2
+
+
+@scene
+async def test_urgent_jobs_go_past_a_full_queue_and_each_switch_is_told_once(postgres_schema: PostgresSchema) -> None:
+    hf = app(postgres_schema, high_watermark=10, low_watermark=4, queue={"default": {"bypass_priority": "critical"}})
+    heard: list[Event] = []
+    hf.telemetry.attach(heard.append, only=(QueueClosed, QueueOpened))
+
+    @hf.task
+    async def work() -> None: ...
+
+    async with opened(hf):
+        await hf.enqueue_many([work.request() for _ in range(10)])
+        for _ in range(3):
+            with pytest.raises(QueueFull):
+                await work.options(wait=0).enqueue()
+        await work.options(wait=0, priority=9).enqueue()
+        await work.options(wait=0, priority=9, key="k").enqueue()
+        assert [type(event) for event in heard] == [QueueClosed]
+        assert len(await hf.jobs.list()) == 12
+        waiting = [asyncio.create_task(work.options(wait=PATIENCE_S).enqueue()) for _ in range(3)]
+        async with hf.worker():
+            await asyncio.gather(*waiting)
+        assert [type(event) for event in heard] == [QueueClosed, QueueOpened]
+
+
+@scene
+async def test_the_class_of_an_error_is_kept_and_its_time_is_waited_for(postgres_schema: PostgresSchema) -> None:
+    hf = app(postgres_schema)
+
+    @hf.task(retry=RetryPolicy(max_attempts=2))
+    async def call() -> None:
+        request = httpx.Request("GET", "http://example.org")
+        httpx.Response(429, headers={"Retry-After": "40"}, request=request).raise_for_status()
+
+    async with opened(hf), hf.worker():
+        info = await until(await call.enqueue(), State.SCHEDULED)
+        assert info.run_at is not None
+        [run] = info.attempts
+        assert run.error is not None
+        assert (run.cause, run.error.error_class) == ("retry", "rate_limited")
+        assert 40 <= (info.run_at - run.ended_at).total_seconds() <= 44.1
