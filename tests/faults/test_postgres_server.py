@@ -266,7 +266,8 @@ def small_disk() -> Iterator[Path]:
         disk.chmod(0o755)
         yield disk
     finally:
-        subprocess.run(["umount", str(disk)], check=True)
+        # Lazily: the server was told to end, and may still be writing its last files there.
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
         disk.rmdir()
 
 
