@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.ablate.ablation import Ablation
 
 SEEDS = ("tests/simulation/test_simulation.py", "-k", "in_these_seeds")
+FADING = ("tests/simulation/test_simulation.py", "-k", "again_and_again and fade")
 
 IN_THE_SIMULATION = (
     Ablation(
@@ -21,7 +22,7 @@ IN_THE_SIMULATION = (
         "src/holdfast/worker/heartbeat.py",
         "            self._trusted_until_s = asked_s + self._lease_s",
         "            self._trusted_until_s = self._clock.monotonic() + self._lease_s",
-        SEEDS,
+        FADING,
     ),
     Ablation(
         "P5",
@@ -30,7 +31,7 @@ IN_THE_SIMULATION = (
         """        self.hurry(Interruption.LEASE_LOST)
         await self._fetcher.stop()""",
         """        await self._fetcher.stop()""",
-        SEEDS,
+        FADING,
     ),
     Ablation(
         "P5",
@@ -40,7 +41,7 @@ IN_THE_SIMULATION = (
                 return self._lose()""",
         """            if left_s <= 0:
                 left_s = 0.1""",
-        SEEDS,
+        FADING,
     ),
     Ablation(
         "P3",

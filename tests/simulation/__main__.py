@@ -8,6 +8,7 @@ import time
 from collections import Counter
 
 from tests.simulation.many import Totals, run_many
+from tests.simulation.nemesis import KINDS
 from tests.simulation.run import simulate
 
 _SHOWN = 20
@@ -19,15 +20,16 @@ def main() -> None:
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first of them (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: %(default)s)")
     parser.add_argument("--seed", type=int, help="replay this one and print what happens")
+    parser.add_argument("--only", choices=KINDS, help="one kind of fault, again and again")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first seed that fails")
     options = parser.parse_args()
     if options.seed is not None:
-        sys.exit(_replay(options.seed))
-    sys.exit(_run(range(options.first, options.first + options.seeds), options.jobs, keep_going=options.keep_going))
+        sys.exit(_replay(options.seed, options.only))
+    sys.exit(_run(options))
 
 
-def _replay(seed: int) -> int:
-    outcome = simulate(seed, trace=print)
+def _replay(seed: int, only: str | None) -> int:
+    outcome = simulate(seed, only=only, trace=print)
     print()
     print(outcome.report)
     for sentence in outcome.broken:
@@ -35,9 +37,10 @@ def _replay(seed: int) -> int:
     return bool(outcome.broken)
 
 
-def _run(seeds: range, processes: int, *, keep_going: bool) -> int:
+def _run(options: argparse.Namespace) -> int:
+    seeds = range(options.first, options.first + options.seeds)
     totals, began, shown = Totals(), time.monotonic(), 0.0
-    for part in run_many(seeds, processes=processes):
+    for part in run_many(seeds, processes=options.jobs, only=options.only):
         totals.join(part)
         for seed, broken in part.broken.items():
             print(f"\rseed {seed}: {broken[0]}" + (f" (and {len(broken) - 1} more)" if broken[1:] else ""), flush=True)
@@ -45,7 +48,7 @@ def _run(seeds: range, processes: int, *, keep_going: bool) -> int:
         if took_s - shown > 1.0:
             shown = took_s
             print(f"\r{totals.seeds:,} seeds, {totals.seeds / took_s * 60:,.0f} a minute", end="  ", flush=True)
-        if totals.broken and not keep_going:
+        if totals.broken and not options.keep_going:
             break
     print("\r" + _summary(totals, time.monotonic() - began))
     return bool(totals.broken)
@@ -63,7 +66,7 @@ def _summary(totals: Totals, took_s: float) -> str:
         f"failed: {len(totals.broken):,}" + (f", as {', '.join(map(str, failed))}" if failed else ""),
     ]
     if failed:
-        lines.append(f'replay one with: make simulate ARGS="--seed {failed[0]}"')
+        lines.append(f'replay one with: make simulate ARGS="--seed {failed[0]}", and with --only as in this run')
     return "\n".join(lines)
 
 

@@ -58,28 +58,28 @@ class Totals:
             self.slowest_rest_s, self.slowest_rest_seed = other.slowest_rest_s, other.slowest_rest_seed
 
 
-def run_seeds(seeds: range) -> Totals:
+def run_seeds(seeds: range, only: str | None = None) -> Totals:
     """In this process."""
     totals = Totals()
     with replaced():
         for seed in seeds:
-            totals.add(simulate_here(seed))
+            totals.add(simulate_here(seed, only=only))
             if totals.seeds % 20 == 0:
                 gc.collect()
     gc.collect()
     return totals
 
 
-def run_many(seeds: range, *, processes: int) -> Iterator[Totals]:
+def run_many(seeds: range, *, processes: int, only: str | None = None) -> Iterator[Totals]:
     """The totals of part after part, as they come."""
     parts = [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
     if processes == 1:
-        yield from map(run_seeds, parts)
+        yield from (run_seeds(part, only) for part in parts)
         return
     with ProcessPoolExecutor(processes, initializer=gc.freeze) as pool:
         waiting: set[Future[Totals]] = set()
         for part in parts:
-            waiting.add(pool.submit(run_seeds, part))
+            waiting.add(pool.submit(run_seeds, part, only))
             if len(waiting) >= 2 * processes:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (each.result() for each in done)

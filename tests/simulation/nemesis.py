@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 
 from tests.simulation.process import Process
@@ -10,30 +9,28 @@ from tests.simulation.scene import Scene
 from tests.simulation.wire import Wire
 from tests.simulation.worker import SimulatedWorker
 
+KINDS = (
+    *("kill", "pause", "hiccup", "block", "restart", "restart_now"),
+    *("cut", "fade", "outage", "set_store_clock", "set_wall_clock"),
+)
+
 
 class Nemesis:
     """Most seeds have some kinds of faults only: what hides in few of them would drown in all."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, *, only: str | None = None) -> None:
+        """`only`: this kind of fault, again and again, and nothing else."""
         self._scene = scene
         self._world = scene.world
         self._rng = rng = Random(scene.rng.getrandbits(64))
-        kinds: list[Callable[[], None]] = [
-            self.kill,
-            self.pause,
-            self.hiccup,
-            self.block,
-            self.cut,
-            self.fade,
-            self.outage,
-            self.set_store_clock,
-            self.set_wall_clock,
-            self.restart,
-            self.restart_now,
-        ]
-        chosen = [kind for kind in kinds if rng.random() < 0.4]
-        for _ in range(rng.choice((0, 2, 4, 8)) if chosen else 0):
-            self._world.after(rng.random() * scene.faults_last_s, rng.choice(chosen))
+        if only is None:
+            chosen = [kind for kind in KINDS if rng.random() < 0.4]
+            count = rng.choice((0, 2, 4, 8)) if chosen else 0
+        else:
+            chosen, count = [only], 6
+            scene.weather.clear_up()
+        for _ in range(count):
+            self._world.after(rng.random() * scene.faults_last_s, getattr(self, rng.choice(chosen)))
         self._world.after(scene.faults_last_s, self.make_peace)
 
     def make_peace(self) -> None:

@@ -34,27 +34,28 @@ class Outcome:
     """From the last fault to rest."""
 
 
-def simulate(seed: int, *, trace: Callable[[str], None] | None = None) -> Outcome:
-    """Everything that happens follows from the seed and the code."""
+def simulate(seed: int, *, only: str | None = None, trace: Callable[[str], None] | None = None) -> Outcome:
+    """Everything that happens follows from the seed and the code. `only`: one kind of fault, again and again."""
     with replaced():
-        return simulate_here(seed, trace=trace)
+        return simulate_here(seed, only=only, trace=trace)
 
 
-def simulate_here(seed: int, *, trace: Callable[[str], None] | None = None) -> Outcome:
+def simulate_here(seed: int, *, only: str | None = None, trace: Callable[[str], None] | None = None) -> Outcome:
     """`simulate` where what is to be replaced is replaced."""
     random.seed(seed)
     world = World(seed, trace=trace)
     try:
-        return _play(world)
+        return _play(world, only)
     finally:
         world.tear_down()
 
 
-def _play(world: World) -> Outcome:
+def _play(world: World, only: str | None) -> Outcome:
     scene = Scene(world)
-    scene.workers += [SimulatedWorker(scene, number) for number in range(scene.rng.choice((1, 2, 2, 3)))]
+    workers = scene.rng.choice((1, 2, 2, 3)) if only is None else 3  # somebody has to take over
+    scene.workers += [SimulatedWorker(scene, number) for number in range(workers)]
     scene.producers += [SimulatedProducer(scene, number) for number in range(scene.rng.choice((1, 1, 2)))]
-    Nemesis(scene)
+    Nemesis(scene, only=only)
     world.run(lambda: False, limit_s=scene.faults_last_s)
     limit_s = scene.faults_last_s + REST_WITHIN_S
     if not world.run(scene.is_at_rest, limit_s=limit_s):

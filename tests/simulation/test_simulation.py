@@ -10,19 +10,26 @@ from pathlib import Path
 
 import pytest
 from tests.simulation.many import run_seeds
+from tests.simulation.nemesis import KINDS
 from tests.simulation.run import simulate
 
 HERE = Path(__file__).parent
 KEPT = [int(line.split()[0]) for line in (HERE / "kept_seeds.txt").read_text().splitlines() if line[:1].isdigit()]
 A_PART = 25
+A_FEW = 30
 EVENTFUL = 18
 
 
-@pytest.mark.parametrize("first", range(0, 300, A_PART))
+@pytest.mark.parametrize("first", range(0, 200, A_PART))
 def test_no_promise_is_broken_in_these_seeds(first: int) -> None:
     totals = run_seeds(range(first, first + A_PART))
     assert not totals.broken, "replay one with `python -m tests.simulation --seed …`"
     assert totals.runs > A_PART, "a world in which nothing runs shows nothing"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_promise_is_broken_when_one_kind_of_fault_strikes_again_and_again(kind: str) -> None:
+    assert not run_seeds(range(A_FEW), kind).broken
 
 
 @pytest.mark.parametrize("seed", KEPT)
