@@ -211,4 +211,28 @@ ON_POSTGRES = (
         "limit_s = 3600.0",
         (LOST, "-k", "heartbeat"),
     ),
+    Ablation(
+        "P5",
+        "PostgreSQL: the heartbeat's thread shares no connection with the worker's event loop",
+        POSTGRES + "beats.py",
+        """"workers.lag", worker, lag_s, line=self._line)""",
+        """"workers.lag", worker, lag_s)""",
+        _contract("another_event_loop"),
+    ),
+    Ablation(
+        "P6",
+        "PostgreSQL: a connection that has fallen silent amid a run's transaction is given up",
+        POSTGRES + "finish.py",
+        "async with asyncio.timeout(_TIDY_S):",
+        "async with contextlib.AsyncExitStack():",
+        ("tests/transactions/test_finish_crashes.py", "-k", "fallen_silent"),
+    ),
+    Ablation(
+        "P6",
+        "PostgreSQL: a commit that is never answered is asked about over another connection",
+        POSTGRES + "finish.py",
+        "async with asyncio.timeout(_COMMIT_S):",
+        "async with contextlib.AsyncExitStack():",
+        ("tests/transactions/test_finish_crashes.py", "-k", "never_answered"),
+    ),
 )

@@ -34,6 +34,7 @@ class Nemesis:
         self._glance = glance
         self._rng = rng
         self._processes = processes
+        self._network = network
         self._postgres = server is not None
         self._kinds = kinds
         self._actions: dict[str, Callable[[], Awaitable[None]]] = {
@@ -60,8 +61,14 @@ class Nemesis:
                 if broken_off():
                     break
                 await self.strike(name, pause_s=pause_s, between=between)
-            await self._processes.settled()
+            await self.settled()
             self.rounds += 1
+
+    async def settled(self) -> None:
+        """Until those strikes are over that take their time."""
+        await self._processes.settled()
+        if self._network is not None:
+            await self._network.settled()
 
     async def strike(self, name: str, *, pause_s: float, between: int = 0) -> None:
         """One strike, after a pause in which something is done that can be struck."""

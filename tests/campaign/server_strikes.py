@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from tests.campaign.faults import RESTART
 from tests.campaign.record import Glance
@@ -47,20 +48,31 @@ class NetworkStrikes:
         self._proxy = proxy
         self._rng = rng
         self._lease_s = lease_s
+        self._slow: set[asyncio.Task[None]] = set()
         self.sprung = 0
         """Answers that were lost, held or left hanging."""
 
     def actions(self) -> dict[str, Callable[[], Awaitable[None]]]:
         fates = (Fate.LOSE_ANSWER, Fate.LOSE_REQUEST, Fate.ABANDON)
+        later = self._in_background
         return {
-            "lose answers": lambda: self._trap(_VERBS, self._rng.choice(fates), times=6),
-            "lose the answers to COMMIT": lambda: self._trap("^COMMIT", Fate.LOSE_ANSWER, times=4),
-            "leave answers hanging": lambda: self._trap(_VERBS, Fate.HANG, times=2),
-            "slow answers down": lambda: self._trap(_VERBS, Fate.HOLD_ANSWER, times=200, delay_s=0.2),
+            "lose answers": lambda: later(self._trap(_VERBS, self._rng.choice(fates), times=6)),
+            "lose the answers to COMMIT": lambda: later(self._trap("^COMMIT", Fate.LOSE_ANSWER, times=4)),
+            "leave answers hanging": lambda: later(self._trap(_VERBS, Fate.HANG, times=2)),
+            "slow answers down": lambda: later(self._trap(_VERBS, Fate.HOLD_ANSWER, times=200, delay_s=0.2)),
             "cut connections": self._cut,
-            "freeze connections": self._freeze,
-            "refuse connections": self._refuse,
+            "freeze connections": lambda: later(self._freeze()),
+            "refuse connections": lambda: later(self._refuse()),
         }
+
+    async def settled(self) -> None:
+        """Until those are over that take their time."""
+        await asyncio.gather(*self._slow)
+
+    async def _in_background(self, strike: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(strike)
+        self._slow.add(task)
+        task.add_done_callback(self._slow.discard)
 
     async def _trap(self, pattern: str, fate: Fate, *, times: int, delay_s: float | None = None) -> None:
         seed = self._rng.randrange(1_000_000)

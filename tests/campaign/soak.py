@@ -96,7 +96,7 @@ async def soak(
                 await _go_on(minutes, crew, nemesis, gauges, hf, rng, say)
                 crew.look()
                 incidents = [*crew.incidents, *(f"the {role} died" for role, each in elders.items() if not each.alive)]
-                await processes.settled()
+                await nemesis.settled()
                 await crew.dismiss(PRODUCER, WORKER, SUPERVISOR)
             finally:
                 crew.end()

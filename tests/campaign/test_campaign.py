@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 from tests.campaign.campaign import Plan, run_campaign
+from tests.campaign.faults import FAILPOINTS, KINDS
 from tests.postgres.fixtures import StartPostgres
-from tests.postgres.shared import DURABLE
+from tests.postgres.shared import DURABLE, make_logins_cheap
 
 #: Only against one that hangs: on a machine with other things to do, the same work takes several times as long.
 pytestmark = pytest.mark.timeout(400)
 
 
 def test_no_promise_is_broken_while_processes_are_killed_and_stopped(tmp_path: Path) -> None:
-    plan = Plan(seed=secrets.randbelow(1_000_000), jobs=1_500, seconds=10.0)
+    plan = Plan(seed=secrets.randbelow(1_000_000), jobs=1_500, seconds=10.0, pause_s=0.15)
     # Said before anything can go wrong, so that also a crash of the campaign itself can be repeated.
     print(f"python -m tests.campaign --jobs {plan.jobs} --seconds {plan.seconds:g} --seed {plan.seed}; {tmp_path}")
     outcome = asyncio.run(run_campaign(plan, tmp_path, say=print))
@@ -24,6 +25,7 @@ def test_no_promise_is_broken_while_processes_are_killed_and_stopped(tmp_path: P
     assert outcome.report.jobs >= 1_500
     assert outcome.kills >= 8
     assert outcome.stops_past_lease >= 2
+    assert outcome.strikes_by_kind.keys() >= {"kill", "stop", "drain", "poison", "operators"}
     assert outcome.report.lost == 0
     assert outcome.report.unexplained_duplicates == 0
     assert outcome.report.stale_writes_accepted == 0
@@ -32,14 +34,18 @@ def test_no_promise_is_broken_while_processes_are_killed_and_stopped(tmp_path: P
 def test_no_promise_is_broken_on_postgres_while_also_the_server_is_struck(
     start_postgres: StartPostgres, tmp_path: Path
 ) -> None:
-    plan = Plan(seed=secrets.randbelow(1_000_000), jobs=20_000, seconds=30.0, lease_s=2.0, kills=30, restarts=2)
+    seed = secrets.randbelow(1_000_000)
+    plan = Plan(seed=seed, jobs=20_000, seconds=30.0, lease_s=2.0, pause_s=0.05, kills=30, restarts=2)
     print(f"python -m tests.campaign --store postgres --jobs {plan.jobs} --seed {plan.seed}; {tmp_path}")
     server = start_postgres(settings=DURABLE)
+    make_logins_cheap(server)
     outcome = asyncio.run(run_campaign(plan, tmp_path, say=print, server=server))
     assert outcome.sound, f"seed {plan.seed}, files kept in {tmp_path}\n{outcome}"
     assert outcome.report.jobs >= 20_000
     assert outcome.killed_workers >= 30
     assert outcome.restarts >= 2
+    assert outcome.strikes_by_kind.keys() == set(KINDS) - {FAILPOINTS}
+    assert outcome.network_losses > 0
     assert outcome.report.lost == 0
     assert outcome.report.unexplained_duplicates == 0
     assert outcome.report.stale_writes_accepted == 0

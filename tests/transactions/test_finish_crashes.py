@@ -14,6 +14,7 @@ from tests.proxies.traps import Fate
 from tests.transactions.bench import PATIENCE_S, run
 from tests.transactions.shop import Shop
 
+from holdfast import JobCancelled
 from holdfast.stores.postgres import finish
 from holdfast.telemetry.events import JobLost
 from holdfast.testing.contracts.arrange import a_job
@@ -112,7 +113,7 @@ def test_commits_without_an_answer_leave_every_effect_exactly_once(postgres_tabl
     run(scenario)
 
 
-def test_a_run_whose_connection_has_fallen_silent_does_not_keep_its_worker_from_ending(
+def test_a_run_whose_connection_has_fallen_silent_ends_when_it_is_cancelled(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finish, "_TIDY_S", 0.2)
@@ -121,13 +122,13 @@ def test_a_run_whose_connection_has_fallen_silent_does_not_keep_its_worker_from_
         with PostgresProxy(shop.place.url) as proxy:
             through = Shop(shop.place, url=proxy.url, lease_s=30.0)
             silent = proxy.arm(f"INSERT INTO {shop.table}", Fate.HANG, times=1)
-            async with through.hf:
+            async with through.hf, through.hf.worker():
                 job = await through.sell.enqueue(1)
-                async with through.hf.worker(grace_s=0.0):
-                    await asyncio.to_thread(silent.wait)
-                assert [attempt.cause for attempt in (await job.info()).attempts] == ["handed_back"]
-                async with through.hf.worker():
-                    assert await job.result(PATIENCE_S) == 2
+                await asyncio.to_thread(silent.wait)
+                await job.cancel()
+                with pytest.raises(JobCancelled):
+                    await job.result(PATIENCE_S)
+                assert await (await through.sell.enqueue(1)).result(PATIENCE_S) == 2
         assert shop.sales() == 1
 
     run(scenario)
