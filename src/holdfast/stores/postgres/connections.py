@@ -95,19 +95,33 @@ class Doorway:
         settings = {"application_name": f"holdfast {purpose}"}
         if not self.pooled:
             settings |= _SETTINGS if kind is Kind.USERS else _SETTINGS | _OURS_ALONE
-        connection = await asyncpg.connect(
-            self._url,
-            timeout=CONNECT_S,
-            command_timeout=kind.patience_s,
-            statement_cache_size=0 if self.pooled else 200,
-            server_settings=settings,
+        connecting = asyncio.ensure_future(
+            asyncpg.connect(
+                self._url,
+                timeout=CONNECT_S,
+                command_timeout=kind.patience_s,
+                statement_cache_size=0 if self.pooled else 200,
+                server_settings=settings,
+            )
         )
+        try:
+            # Not cancelled amid it: asyncpg would leave an error behind that is logged as one that nobody has heard of.
+            connection = await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            connecting.add_done_callback(_hang_up)
+            raise
         try:
             await (_learn_types(connection) if self.pooled else connection.execute(kind.settings))
         except BaseException:
             connection.terminate()
             raise
         return connection
+
+
+def _hang_up(connecting: asyncio.Future[Connection[Any]]) -> None:
+    """Nobody waits for this connection any more."""
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().terminate()
 
 
 async def _learn_types(connection: Connection[Any]) -> None:
