@@ -133,6 +133,12 @@ def _struck_at(fn: Callable[[], Any], at: int) -> tuple[Striker, Any, BaseExcept
     return answers[0]  # type: ignore[no-any-return]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def bytecodes_are_traced() -> None:
+    """Python 3.12 tells of bytecodes only from the next `settrace` on, once somebody has asked for them."""
+    _struck_at(function_in_python, sys.maxsize)
+
+
 @pytest.mark.parametrize("kind", FUNCTIONS)
 def test_struck_at_any_bytecode_a_value_that_was_returned_counts_and_the_next_call_is_undisturbed(kind: str) -> None:
     fn, value = FUNCTIONS[kind]
