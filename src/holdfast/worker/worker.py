@@ -203,15 +203,16 @@ class Worker(Service):
     async def _finish(self, session: Session) -> None:
         self._telemetry.emit(WorkerDraining(session.id, session.running))
         grace_s = 0.0 if self._now.is_set() else self._grace_s
-        stopping = asyncio.create_task(session.stop(grace_s=grace_s))
-        impatient = asyncio.create_task(self._now.wait())
-        lost = asyncio.create_task(session.lost.wait())
-        await asyncio.wait({stopping, impatient, lost}, return_when=asyncio.FIRST_COMPLETED)
-        if not stopping.done():
-            session.hurry(Interruption.LEASE_LOST if lost.done() else Interruption.DRAIN)
-        await stopping
-        impatient.cancel()
-        lost.cancel()
+        # Each counts by itself: a lease may be lost long after it was said to stop now, while a claim gets no answer.
+        hurrying = [
+            asyncio.create_task(_hurry_when(self._now, session, Interruption.DRAIN)),
+            asyncio.create_task(_hurry_when(session.lost, session, Interruption.LEASE_LOST)),
+        ]
+        try:
+            await session.stop(grace_s=grace_s)
+        finally:
+            for each in hurrying:
+                each.cancel()
         self.cut_short += session.cut_short
         self._telemetry.emit(WorkerStopped(session.id))
 
@@ -223,6 +224,11 @@ class Worker(Service):
             except StoreUnavailable as error:
                 await self.pause(self._health.failed(error))
         return None
+
+
+async def _hurry_when(event: asyncio.Event, session: Session, why: Interruption) -> None:
+    await event.wait()
+    session.hurry(why)
 
 
 async def _first(*events: asyncio.Event) -> None:
