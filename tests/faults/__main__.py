@@ -10,6 +10,7 @@ import logging
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -121,7 +122,8 @@ def _played(cell: Cell, places: Places) -> str:
         with places.place(cell) as directory:
             play(cell, directory, places.server)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        where = "".join(traceback.format_exception(error.__cause__, limit=-6)) if error.__cause__ else ""
+        return f"{type(error).__name__}: {error} {where}".rstrip()
     return ""
 
 

@@ -29,7 +29,8 @@ async def play(cell: Cell, directory: Path) -> Report:
             try:
                 await market.open_shop(cast)
                 child = scene.start(WORKER)
-                await until(lambda: cast.glance.identity(child.pid), within_s=PATIENCE_S, what="a worker")
+                # At work: one that cannot even have its heartbeat ends, for whoever started it to start another.
+                await until(lambda: " started, " in child.log.read_text(), within_s=PATIENCE_S, what="a worker")
                 await _without_descriptors(scene, child)
                 await scene.rest()
                 child.signal(SIGTERM)

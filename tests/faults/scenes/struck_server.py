@@ -59,6 +59,11 @@ class Blow:
         self._loop = asyncio.get_running_loop()
 
     async def deal(self) -> None:
+        """To its end, also where whoever comes by here does not wait for that: a claim has its deadline."""
+        self._dealing = asyncio.create_task(self._deal_whole())
+        await asyncio.shield(self._dealing)
+
+    async def _deal_whole(self) -> None:
         await self._deal(self)
         self._loop.call_soon_threadsafe(self.dealt.set)
 
