@@ -64,7 +64,7 @@ def main() -> int:
             make_logins_cheap(server)
         outcome = asyncio.run(_run(plan, directory, server))
     print(outcome)
-    written = write_report(outcome, given.report or directory, command=shlex.join(sys.argv[1:]))
+    written = write_report(outcome, given.report or directory, command=_repeatable(given.seed))
     print("report in", " and ".join(map(str, written)))
     print("SOUND" if outcome.sound else f"BROKEN: repeat it with --seed {plan.seed}; files in {directory}")
     if outcome.sound and given.report and not given.keep:
@@ -79,6 +79,15 @@ async def _run(plan: Plan, directory: Path, server: LocalPostgres | None) -> Out
         asyncio.get_running_loop().add_signal_handler(number, broken_off.set)
     say = lambda line: print(line, flush=True)  # noqa: E731
     return await run_campaign(plan, directory, say=say, server=server, broken_off=broken_off.is_set)
+
+
+def _repeatable(seed: int) -> str:
+    """What to say to have the same again, on whichever machine."""
+    words = [word for word in sys.argv[1:] if word != "--keep"]
+    if "--report" in words:
+        at = words.index("--report")
+        del words[at : at + 2]
+    return shlex.join(words if "--seed" in words else [*words, "--seed", str(seed)])
 
 
 def _faults(text: str) -> frozenset[str]:

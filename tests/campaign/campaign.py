@@ -213,7 +213,7 @@ class _Course:
         shown = ", ".join(f"{count} {table}" for table, count in counts.items() if count)
         self._say(
             f"{at_s:6.1f} s  {tally.jobs} jobs, {tally.judged} judged, {len(tally.violations)} violations; {shown}; "
-            f"{nemesis.strikes.total()} strikes, {sum(crew.deaths.values())} deaths"
+            f"{nemesis.strikes.total()} strikes, {crew.replaced} processes replaced"
         )
 
     async def judge(self, crew: Crew, nemesis: Nemesis, killed: list[Killed]) -> Outcome:

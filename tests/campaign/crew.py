@@ -65,6 +65,7 @@ class Crew:
         self._detour = detour
         self._number = 0
         self._orphans: list[tuple[float, Seen]] = []
+        self.replaced = 0
         self.members: list[Child] = []
         self.deaths: Counter[str] = Counter()
         self.incidents: list[str] = []
@@ -96,6 +97,7 @@ class Crew:
         for child in [child for child in self.members if not child.alive]:
             self._bury(child)
             self.hire(child.module)
+            self.replaced += 1
         self._see_to_orphans()
 
     def leave_orphans(self, pids: list[int]) -> None:

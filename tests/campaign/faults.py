@@ -19,8 +19,8 @@ RESTART = "restart the server in immediate mode"
 STOP_PAST_LEASE = "stop a worker past its lease"
 #: One round, shuffled; after whole rounds only, so that the proportions hold.
 STRIKES = (
-    Strike("kill a worker", "kill", 5, 8),
-    Strike("kill a process under a supervisor", "kill", 2, 5),
+    Strike("kill a worker", "kill", 5, 18),
+    Strike("kill a process under a supervisor", "kill", 2, 3),
     Strike("kill a supervisor", "kill", 1, 1),
     Strike("kill a supervisor with its processes", "kill", 1, 1),
     Strike("kill a producer", "kill", 3, 2),
@@ -38,7 +38,7 @@ STRIKES = (
     Strike("plant a job that crashes its isolate", "poison", 1, 1),
     Strike("cancel jobs", "operators", 4, 2),
     Strike("replay dead jobs", "operators", 3, 2),
-    Strike(RESTART, "restart", 0, 1),
+    Strike(RESTART, "restart", 0, 2),
     Strike("restart the server in fast mode", "restart", 0, 1),
     Strike("end connections", "connections", 0, 2),
     Strike("lose answers", "network", 0, 1),

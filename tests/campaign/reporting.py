@@ -59,7 +59,7 @@ def collect(outcome: Outcome, *, command: str) -> dict[str, Any]:
         "causes_on_record": outcome.causes,
         "kills": outcome.kills,
         "workers_killed": outcome.killed_workers,
-        "deaths": dict(outcome.deaths),
+        "deaths": {how: count for how, count in outcome.deaths.items() if how != "workers killed"},
         "faults_by_kind": dict(outcome.strikes_by_kind),
         "strikes": dict(outcome.strikes),
         "answers_lost_on_the_way": outcome.network_losses,
