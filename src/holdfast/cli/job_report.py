@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.cli.columns import attempt, progress
 from holdfast.cli.fields import job_fields
 from holdfast.cli.output import Output
-from holdfast.core.job import AttemptInfo, JobInfo
+from holdfast.core.job import CLASS_LINE, AttemptInfo, JobInfo
 from holdfast.core.state import State
 
 
@@ -50,7 +50,7 @@ def report_job(out: Output, job: JobInfo, why: str) -> None:
             name: f"{job.error.type}: {job.error.message}",
             "error class": job.error.error_class or None,
             "fingerprint": job.error.fingerprint,
-            "traceback": job.error.traceback or None,
+            "traceback": job.error.traceback.removesuffix(f"{CLASS_LINE}{job.error.error_class}\n") or None,
         }
     out.record({name: value for name, value in fields.items() if value is not None})
 

@@ -69,7 +69,7 @@ class Client:
         if request.options.connection is not None:
             [handle] = await self._enlist(self.enlist_one(request, blocking=False), [request])
             return handle
-        job = self._job(request)
+        job = build_job(request, self._config, self._routing if self._routing.in_use else None)
         job_id = await self._enqueuer.enqueue(job, wait_s=self._wait_s(request.options.wait_s))
         if self._on_enqueued is not None and job_id == job.id:
             await self._on_enqueued([job])

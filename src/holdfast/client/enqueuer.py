@@ -50,7 +50,7 @@ class Enqueuer:
         self._keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert, is_data_error=_is_one_jobs_fault)
         self._past_plain: Batcher[NewJob, InsertResult] = Batcher(self._insert_past, is_data_error=_is_data_error)
         self._past_keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert_past, is_data_error=_is_one_jobs_fault)
-        self._bypass = bypasses(config)
+        self._bypass = bypasses(config) or None
         self._lines: dict[str, WaitingLine] = {}
         self.refusals = Refusals(clock=clock, telemetry=telemetry)
         self._leave = store.subscribe(self._on_hint)
@@ -64,14 +64,14 @@ class Enqueuer:
 
     async def enqueue(self, job: NewJob, *, wait_s: float) -> JobId:
         """Store one job; returns the id under which it is known, which an idempotency key may decide."""
-        past = bool(self._bypass) and self._may_pass(job)
+        past = self._bypass is not None and self._may_pass(job)
         if job.key is None:
             put = self._past_plain.put if past else self._plain.put
         else:
             put = partial(self._put_keyed, self._past_keyed if past else self._keyed)
-        heard = bool(self.refusals.closed)
+        heard = self.refusals.closed and not past
         answer = await put(job)
-        if heard and not past and isinstance(answer, Inserted):
+        if heard and isinstance(answer, Inserted):
             self.refusals.accepted(job.queue)
         if type(answer) is not Inserted:
             if isinstance(answer, Full):
@@ -87,7 +87,7 @@ class Enqueuer:
         return answer.job_id
 
     def _may_pass(self, job: NewJob) -> bool:
-        return job.priority >= self._bypass.get(job.queue, HIGHEST + 1)
+        return self._bypass is not None and job.priority >= self._bypass.get(job.queue, HIGHEST + 1)
 
     async def _put_keyed(self, batcher: Batcher[NewJob, InsertResult], job: NewJob) -> InsertResult:
         """A key may be in somebody's open transaction: whoever wants it waits, and holds up nobody else."""
@@ -104,7 +104,7 @@ class Enqueuer:
         """Store all of them in one transaction, or none."""
         if not jobs:
             return []
-        past = bool(self._bypass) and all(map(self._may_pass, jobs))
+        past = self._bypass is not None and all(map(self._may_pass, jobs))
         heard = bool(self.refusals.closed)
         answers = await self._insert(jobs, whole=True, admit=not past)
         if full := next((answer for answer in answers if type(answer) is Full), None):

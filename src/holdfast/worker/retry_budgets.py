@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from holdfast.core.queue_options import QueueOptions
 from holdfast.core.retry_budget import RetryBudget
 from holdfast.core.settlement import Retry, Settlement
 from holdfast.runtime.clock import Clock
@@ -16,9 +15,9 @@ from holdfast.telemetry.hub import Telemetry
 class RetryBudgets:
     """One per worker; sessions come and go under it."""
 
-    def __init__(self, options: Mapping[str, QueueOptions], *, clock: Clock, telemetry: Telemetry) -> None:
-        self._shares = {name: each.retry_budget for name, each in options.items() if each.retry_budget is not None}
-        self._budgets = {name: RetryBudget(share) for name, share in self._shares.items()}
+    def __init__(self, shares: Mapping[str, float], *, clock: Clock, telemetry: Telemetry) -> None:
+        self._shares = shares
+        self._budgets = {name: RetryBudget(share) for name, share in shares.items()}
         self._clock = clock
         self._telemetry = telemetry
 

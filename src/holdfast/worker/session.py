@@ -58,7 +58,7 @@ class Session:
         telemetry: Telemetry,
         board: Board | None = None,
         solitude: Solitude = Solitude.IN_TURN,
-        budgets: RetryBudgets,
+        budgets: RetryBudgets | None = None,
     ) -> None:
         self.id = uuid4()
         self.lost = asyncio.Event()
@@ -221,7 +221,9 @@ class Session:
         report_started(self._telemetry, run)
         handed_in = False
         try:
-            settlement = self._budgets.applied(run.job.queue, await self._executor.execute(run))
+            settlement = await self._executor.execute(run)
+            if self._budgets is not None:
+                settlement = self._budgets.applied(run.job.queue, settlement)
             if settlement is not None and not self.lost.is_set():
                 if not self._settler.take(settlement):
                     await self._settler.hand_in(settlement)

@@ -28,16 +28,20 @@ class Slots:
     @property
     def rooms(self) -> dict[str, int]:
         """How many more jobs of each bounded queue may run."""
-        return {queue: max(0, cap - self._by_queue[queue]) for queue, cap in self._caps.items()}
+        return (
+            self._by_queue
+            if not self._caps
+            else {queue: max(0, cap - self._by_queue[queue]) for queue, cap in self._caps.items()}
+        )
 
     def take(self, queue: str = "") -> None:
         self.taken += 1
-        if queue in self._caps:
+        if self._caps and queue in self._caps:
             self._by_queue[queue] += 1
 
     def give_back(self, queue: str = "") -> None:
         self.taken -= 1
-        if queue in self._caps:
+        if self._caps and queue in self._caps:
             self._by_queue[queue] -= 1
             if self._by_queue[queue] == self._caps[queue] - 1 and self.on_room is not None:
                 self.on_room()
