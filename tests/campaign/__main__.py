@@ -1,6 +1,6 @@
 """`python -m tests.campaign`: the long form, with a line every second and the judgement at the end.
 
-`python -m tests.campaign table …` plays every cell of the table of faults instead, one by one (`python -m tests.faults`).
+`python -m tests.campaign table …` plays every cell of the table of faults instead (`python -m tests.faults`).
 """
 
 from __future__ import annotations
