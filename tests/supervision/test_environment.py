@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from tests.integration.scene import scene
-from tests.supervision.crew import Crew, manned
+from tests.supervision.crew import PATIENCE_S, Crew, manned
 
 from holdfast import JobInfo
 
@@ -88,6 +89,9 @@ def cgroup() -> Iterator[Path]:
     except OSError as error:
         pytest.skip(f"SYSTEM TEST NOT RUN: cannot make a cgroup of the controller pids: {error}")
     yield place
+    deadline = time.monotonic() + PATIENCE_S
+    while (place / "cgroup.procs").read_text() and time.monotonic() < deadline:
+        time.sleep(0.02)  # until the last of its processes has been collected
     place.rmdir()
 
 

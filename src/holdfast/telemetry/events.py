@@ -17,6 +17,7 @@ from holdfast.telemetry.process_events import (
     ProcessFailed,
     ProcessHandedBack,
     ProcessKilled,
+    ProcessNotHandedBack,
     ProcessReady,
     ProcessReplaced,
     ProcessTold,
@@ -353,6 +354,7 @@ Event: TypeAlias = (
     | ProcessKilled
     | ProcessDied
     | ProcessHandedBack
+    | ProcessNotHandedBack
     | ProcessReplaced
     | ProcessTold
     | StoreDown

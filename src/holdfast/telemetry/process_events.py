@@ -55,6 +55,15 @@ class ProcessHandedBack:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessNotHandedBack:
+    """The store did not answer for longer than a lease lasts: other workers, or its own lease, see to its jobs."""
+
+    name: ClassVar[str] = "process.not_handed_back"
+    pid: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessReplaced:
     """A worker process ends when what it runs has ended; another one has taken its place, or none is needed."""
 
