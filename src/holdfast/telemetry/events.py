@@ -17,7 +17,7 @@ from holdfast.telemetry.process_events import (
     ProcessFailed,
     ProcessHandedBack,
     ProcessKilled,
-    ProcessNotHandedBack,
+    ProcessLeftWaiting,
     ProcessReady,
     ProcessReplaced,
     ProcessTold,
@@ -354,7 +354,7 @@ Event: TypeAlias = (
     | ProcessKilled
     | ProcessDied
     | ProcessHandedBack
-    | ProcessNotHandedBack
+    | ProcessLeftWaiting
     | ProcessReplaced
     | ProcessTold
     | StoreDown

@@ -55,10 +55,10 @@ class ProcessHandedBack:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessNotHandedBack:
+class ProcessLeftWaiting:
     """The store did not answer for longer than a lease lasts: other workers, or its own lease, see to its jobs."""
 
-    name: ClassVar[str] = "process.not_handed_back"
+    name: ClassVar[str] = "process.left_waiting"
     pid: int
     why: str
 

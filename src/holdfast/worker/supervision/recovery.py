@@ -20,7 +20,7 @@ from holdfast.runtime.clock import SystemClock
 from holdfast.stores.base import Store
 from holdfast.stores.health import StoreHealth
 from holdfast.telemetry.hub import Telemetry
-from holdfast.telemetry.process_events import ProcessHandedBack, ProcessNotHandedBack
+from holdfast.telemetry.process_events import ProcessHandedBack, ProcessLeftWaiting
 from holdfast.worker.supervision.board import RunSeen
 
 
@@ -111,7 +111,7 @@ class Recovery:
             )
         except (HoldfastError, NotOpen, TimeoutError) as error:
             why = str(error) or "the store could not be opened"
-            self._telemetry.emit(ProcessNotHandedBack(pid, why))
+            self._telemetry.emit(ProcessLeftWaiting(pid, why))
             return
         if count:
             self._telemetry.emit(ProcessHandedBack(pid, count))
