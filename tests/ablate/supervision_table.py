@@ -68,7 +68,7 @@ UNDER_A_SUPERVISOR = (
         "P10",
         "a run that has ended is not suspected of what comes after it",
         SUPERVISION + "watching.py",
-        "        self._board.end(self._row)",
+        "        self._board.end(self._at)",
         "        return",
         (TESTS + "test_hand_back.py", "-k", "has_ended"),
     ),
