@@ -165,7 +165,7 @@ ON_POSTGRES = (
     Ablation(
         "P10",
         "PostgreSQL: a silent connection does not cost the lease",
-        POSTGRES + "store.py",
+        POSTGRES + "beats.py",
         "limit_s = max(_RENEWAL_S, lease_s * _RENEWAL)",
         "limit_s = 3600.0",
         (LOST, "-k", "heartbeat"),

@@ -9,6 +9,7 @@ from datetime import timedelta
 from holdfast.core.job import JobId
 from holdfast.stores.base import Swept
 from holdfast.stores.postgres.end import count_arrivals, lock_limit, release, unpark_waiters
+from holdfast.stores.postgres.tenants import forget
 from holdfast.stores.postgres.transaction import Place, Tx
 
 #: A repeated enqueue must find its ids, so no body goes sooner after its end, whatever the retention says.
@@ -59,6 +60,7 @@ async def _forget(tx: Tx, job_ids: Sequence[JobId]) -> None:
 async def sweep(tx: Tx, *, limit: int) -> Swept:
     """Put right what nothing else did; every count but that of old keys is zero on a healthy store."""
     keys = await tx.fetch("sweep.drop_keys", tx.now, limit)
+    await forget(tx, limit=limit)
     arrived = Counter(row[0] for row in await tx.fetch("sweep.uncounted", limit))
     await count_arrivals(tx, arrived)
     released = await release(tx, [row[0] for row in await tx.fetch("sweep.releasable", limit)])

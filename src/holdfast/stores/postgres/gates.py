@@ -8,7 +8,7 @@ look. So the bound is soft by what the producers put in within that moment.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.core.backpressure import Watermarks, gate
@@ -32,8 +32,9 @@ _FOLDED_AT_ONCE = 5000
 class Gates:
     """The gates of all queues, as one process sees them."""
 
-    def __init__(self, query: Query, *, watermarks: Watermarks, clock: Clock) -> None:
+    def __init__(self, query: Query, tenanted: set[str], *, watermarks: Watermarks, clock: Clock) -> None:
         self._query = query
+        self._tenanted = tenanted
         self._watermarks = watermarks
         self._clock = clock
         self._met: set[str] = set()
@@ -44,12 +45,16 @@ class Gates:
         """Look afresh: marks may have changed."""
         self._room.clear()
 
-    async def meet(self, queues: Iterable[str]) -> None:
-        """Make the store know of these queues."""
-        new = set(queues) - self._met
+    async def meet(self, jobs: Sequence[NewJob]) -> None:
+        """Make the store know of the queues of these jobs, and of those in which they name a tenant."""
+        new = {job.queue for job in jobs} - self._met
         if new:
             await self._query("queues.meet", sorted(new))
             self._met |= new
+        named = {job.queue for job in jobs if job.tenant} - self._tenanted
+        if named:
+            await self._query("tenants.mark", sorted(named))
+            self._tenanted |= named
 
     async def shut(self, jobs: Sequence[NewJob]) -> dict[str, Full]:
         """The queues among those of these jobs that do not accept now. Below its mark a queue takes a whole batch."""
@@ -82,7 +87,9 @@ class Gates:
         shut: dict[str, Full] = {}
         changed: list[tuple[str, bool]] = []
         unfolded = 0
-        for queue, depth, closed, high, low, changes in await self._query("queues.depths", queues):
+        for queue, depth, closed, high, low, changes, tenanted in await self._query("queues.look", queues):
+            if tenanted:
+                self._tenanted.add(queue)
             marks = from_row(False, high, low, 1.0, None).watermarks or self._watermarks
             unfolded += changes
             now_closed = gate(closed, depth, marks)

@@ -7,27 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.cause import Cause
-from holdfast.core.errors import LeaseLost, StoreUnavailable
+from holdfast.core.errors import StoreUnavailable
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import Settlement, Succeed, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
-from holdfast.runtime.threads import LoopThread, in_new_thread
 from holdfast.stores.base import (
     CancelAnswer,
     CancelRequest,
     Claim,
     Ended,
-    HeldJob,
     Hint,
     InsertResult,
     JobFilter,
@@ -50,10 +48,11 @@ from holdfast.stores.postgres import (
     opening,
     queues,
     settle,
+    tenants,
     waiting,
     workers,
 )
-from holdfast.stores.postgres.connections import Line
+from holdfast.stores.postgres.beats import Beats
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
 from holdfast.stores.postgres.gates import Gates
@@ -66,9 +65,6 @@ from holdfast.stores.postgres.wakeups import Wakeups
 T = TypeVar("T")
 
 DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
-#: The share of a lease that one try to renew it may take, and how long it may take at least.
-_RENEWAL = 0.25
-_RENEWAL_S = 1.0
 
 
 class PostgresStore:
@@ -91,7 +87,7 @@ class PostgresStore:
         self._clock = clock or SystemClock()
         self._engine = Engine(url, schema=schema, pooled=pooled, place=opening.place_of(url, schema), tell=self._tell)
         self._floors = Floors(self._clock)
-        self._gates = Gates(self._engine.look, watermarks=watermarks, clock=self._clock)
+        self._gates = Gates(self._engine.look, self._engine.tenanted, watermarks=watermarks, clock=self._clock)
         self._wakeups = Wakeups(
             self._engine.doorway,
             channel=f"holdfast_{schema}",
@@ -99,9 +95,7 @@ class PostgresStore:
             on_returned=self._floors.fall,
         )
         self._outbox = Outbox(self._engine.query, self._wakeups.tell)
-        # A lease must be kept while the caller's loop is blocked, so it has a connection on a loop of its own.
-        self._beats = LoopThread("holdfast-postgres-lease")
-        self._lease = Line(self._engine.doorway, "lease")
+        self._beats = Beats(self._engine)
 
     async def open(self, *, migrate: bool = False) -> None:
         """Connect and check. The tables are made by `holdfast migrate`, or here where `migrate` says so."""
@@ -112,6 +106,7 @@ class PostgresStore:
                 if migrate:
                     await migrating.migrate(connection, self.schema, place)
                 await migrating.check_schema_version(connection, self.schema, place)
+                self._learn_tenanted(await connection.fetch(self._engine.sql["tenants.tenanted"]))
         except BaseException:  # nobody closes what was never open
             await self._engine.close()
             raise
@@ -136,13 +131,8 @@ class PostgresStore:
     async def close(self) -> None:
         await self._outbox.close()
         await self._wakeups.close()
-        await self._close_lease()
+        await self._beats.close()
         await self._engine.close()
-
-    async def _close_lease(self) -> None:
-        if self._beats.started:
-            await asyncio.wrap_future(self._beats.submit(self._lease.close()))
-            await in_new_thread(self._beats.stop)
 
     def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
         return self._wakeups.subscribe(callback)
@@ -173,11 +163,11 @@ class PostgresStore:
             return []
         shut = await self._gates.shut(jobs) if admit else {}
         if not (whole and shut):
-            await self._gates.meet({job.queue for job in jobs} - shut.keys())
+            await self._gates.meet([job for job in jobs if job.queue not in shut] if shut else jobs)
         engine = self._engine
         if not shut:
             inserting = partial(engine.call, "insert_jobs", engine.inserts)
-            answers = await insert.insert_ordinary(inserting, jobs)
+            answers = await insert.insert_ordinary(inserting, jobs, engine.tenanted)
             if answers is not None:
                 self._wakeups.tell(Hint.READY)
                 return answers
@@ -210,24 +200,10 @@ class PostgresStore:
     async def renew_worker(
         self, worker: WorkerId, *, lease_s: float, held_for_s: float, lag_s: float | None = None
     ) -> Renewal:
-        self._engine.check_open()
-        self._beats.start()
-        renewing = self._engine.call("renew_worker", self._lease, "workers.renew", worker, lease_s, held_for_s)
-        limit_s = max(_RENEWAL_S, lease_s * _RENEWAL)
-        rows = await asyncio.wrap_future(self._beats.submit(self._in_time(renewing, limit_s)))
-        if not rows:
-            raise LeaseLost(f"worker {worker} was declared dead: its jobs belong to others")
+        renewal = await self._beats.renew(worker, lease_s=lease_s, held_for_s=held_for_s)
         if lag_s is not None:
             await self._engine.query("workers.lag", worker, lag_s)
-        return Renewal(rows[0][0], [HeldJob(job_id, token) for _, job_id, token in rows if job_id is not None])
-
-    async def _in_time(self, renewing: Awaitable[T], limit_s: float) -> T:
-        """A connection that has gone silent must not cost the lease: there is time to try another one."""
-        try:
-            async with asyncio.timeout(limit_s):
-                return await renewing
-        except TimeoutError:
-            raise StoreUnavailable(f"renew_worker: no answer within {limit_s:g} s", unknown=True) from None
+        return renewal
 
     async def claim_jobs(
         self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
@@ -369,7 +345,11 @@ class PostgresStore:
     # ------------------------------------------------------------ queues
 
     async def queue_settings(self) -> dict[str, QueueSettings]:
+        self._learn_tenanted(await self._engine.query("tenants.tenanted"))
         return queues.settings_of(await self._engine.query("queues.settings"))
+
+    def _learn_tenanted(self, rows: Iterable[Any]) -> None:
+        self._engine.tenanted.update(row[0] for row in rows)
 
     async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
         await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only))
@@ -377,6 +357,12 @@ class PostgresStore:
 
     async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:
         return await self._do("purge_queue", partial(waiting.purge_queue, queue=queue, reason=reason, limit=limit))
+
+    async def tenant_weights(self) -> dict[str, float]:
+        return dict(map(tuple, await self._engine.query("tenants.weights")))
+
+    async def set_tenant_weight(self, tenant: str, weight: float | None) -> None:
+        await self._do("set_tenant_weight", partial(tenants.set_weight, tenant=tenant, weight=weight))
 
     # ------------------------------------------------------------ reports
 

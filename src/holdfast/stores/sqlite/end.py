@@ -11,6 +11,7 @@ from holdfast.core.job import ErrorInfo
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("end_jobs")
@@ -114,7 +115,7 @@ def release(tx: Tx, join_id: bytes) -> None:
         tx.hints |= Hint.TIMER
         return
     queue, priority = tx.db.execute(SQL["lane"], (join_id,)).fetchone()
-    tx.enter_ready([(queue, priority, 0, tx.take_numbers("seq", 1), join_id, 0, 0, 0)])
+    queue_up(tx, [(queue, priority, join_id, 0, 0, 0)])
 
 
 def _forget_join(tx: Tx, join_id: bytes) -> None:

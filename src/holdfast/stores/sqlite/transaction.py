@@ -15,18 +15,22 @@ SQL = load("transaction")
 
 #: (queue, priority, tag, seq, job_id, attempt, losses, crashes)
 ReadyRow = tuple[str, int, int, int, bytes, int, int, int]
+#: (queue, priority, job_id, attempt, losses, crashes)
+TailRow = tuple[str, int, bytes, int, int, int]
 _queue_of = itemgetter(0)
 
 
 class Tx:
     """One verb's part of a `BEGIN IMMEDIATE … COMMIT` group; `now` is read once and holds for all of it."""
 
-    __slots__ = ("_depth", "db", "hints", "now", "watermarks")
+    __slots__ = ("_depth", "db", "hints", "now", "tenanted", "watermarks")
 
-    def __init__(self, db: sqlite3.Connection, now: float, watermarks: Watermarks) -> None:
+    def __init__(self, db: sqlite3.Connection, now: float, watermarks: Watermarks, tenanted: set[str]) -> None:
         self.db = db
         self.now = now
         self.watermarks = watermarks
+        self.tenanted = tenanted
+        """Queues with tenants, as far as this process knows."""
         self.hints = Hint.NOTHING
         self._depth: Counter[str] = Counter()
 
@@ -62,7 +66,9 @@ class Tx:
 
     def depth_of(self, queue: str) -> tuple[int, bool]:
         """(ready jobs, gate closed) as this transaction sees it."""
-        ready, closed = self.db.execute(SQL["depth"], (queue,)).fetchone() or (0, 0)
+        ready, closed, tenanted = self.db.execute(SQL["depth"], (queue,)).fetchone() or (0, 0, 0)
+        if tenanted:
+            self.tenanted.add(queue)
         return ready + self._depth[queue], bool(closed)
 
     def set_gate(self, queue: str, *, closed: bool) -> None:

@@ -9,6 +9,7 @@ from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer, Hint, Promotion
 from holdfast.stores.sqlite.end import Ending, end_jobs
 from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("waiting")
@@ -17,9 +18,7 @@ SQL = load("waiting")
 def promote_jobs(tx: Tx, *, limit: int) -> Promotion:
     """`scheduled` and due → `ready`, the earliest due first, at the tail of their lanes."""
     due = sorted(tx.db.execute(SQL["due"], (tx.now, limit)).fetchall())
-    seq = tx.take_numbers("seq", len(due)) if due else 0
-    lanes = [tx.db.execute(SQL["lane"], (row[1],)).fetchone() for row in due]
-    tx.enter_ready([(*lane, 0, seq + n, *row[1:]) for n, (lane, row) in enumerate(zip(lanes, due, strict=True))])
+    queue_up(tx, [(*tx.db.execute(SQL["lane"], (row[1],)).fetchone(), *row[1:]) for row in due])
     (next_due,) = tx.db.execute(SQL["next_due"]).fetchone()
     return Promotion(len(due), None if next_due is None else max(0.0, next_due - tx.now))
 

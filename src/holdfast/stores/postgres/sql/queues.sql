@@ -16,9 +16,10 @@ ON CONFLICT (queue) DO UPDATE SET paused = excluded.paused, high = excluded.high
 -- A queue is known from its first job on. Never inside a user's transaction: others would wait for it.
 INSERT INTO holdfast.depth (queue) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING
 
--- name: depths
+-- name: look
 -- Folded and not yet folded, in one look; how many rows are not yet folded.
-SELECT q.queue, coalesce(d.ready, 0) + coalesce(c.change, 0), coalesce(d.closed, false), s.high, s.low, c.changes
+SELECT q.queue, coalesce(d.ready, 0) + coalesce(c.change, 0), coalesce(d.closed, false), s.high, s.low, c.changes,
+       coalesce(d.tenanted, false)
 FROM unnest($1::text[]) AS q (queue)
 LEFT JOIN holdfast.depth d ON d.queue = q.queue
 LEFT JOIN holdfast.queue_setting s ON s.queue = q.queue

@@ -13,7 +13,7 @@ ON CONFLICT (queue) DO UPDATE SET ready = ready + excluded.ready
 RETURNING ready, closed
 
 -- name: depth
-SELECT ready, closed FROM depth WHERE queue = ?
+SELECT ready, closed, tenanted FROM depth WHERE queue = ?
 
 -- name: watermarks
 SELECT high, low FROM queue_setting WHERE queue = ? AND high IS NOT NULL
