@@ -50,8 +50,9 @@ def chains(jobs: Sequence[tuple[Key, JobId]]) -> Chains:
 
 async def tagged(tx: Tx, places: Sequence[Place]) -> list[Place]:
     """The same jobs with their tags. Until we commit, others who enqueue for these tenants wait."""
-    tenants = {row[0]: row[1] for row in await tx.fetch("tenants.of_jobs", [place.job_id for place in places])}
-    keys = [(place.queue, place.priority, tenants.get(place.job_id, "")) for place in places]
+    rows = await tx.fetch("tenants.of_jobs", [place.job_id for place in places])
+    tenants = {str(row[0]): row[1] for row in rows}  # a user's connection may answer with the text of an id
+    keys = [(place.queue, place.priority, tenants[str(place.job_id)]) for place in places]
     links = chains([(key, place.job_id) for key, place in zip(keys, places, strict=True)])
     rows = await tx.fetch("tenants.guess_tags" if tx.is_guest else "tenants.give_tags", *links.columns())
     given = dict(zip(links.keys, rows, strict=True))
