@@ -168,8 +168,8 @@ def _full(answers: list[InsertResult]) -> dict[str, Full]:
 
 
 def _raise_full(full: Full) -> NoReturn:
-    queue, depth, high, low = full
-    raise QueueFull(queue, depth=depth, high=high, low=low, retry_after=retry_after(depth, low, None))
+    queue, depth, high, low, age_s = full
+    raise QueueFull(queue, depth=depth, high=high, low=low, retry_after=retry_after(depth, low, None), age_s=age_s)
 
 
 def _is_data_error(error: BaseException) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from holdfast.core.errors import InvalidOptions
@@ -29,11 +30,33 @@ class Watermarks:
             )
 
 
-def gate(closed: bool, depth: int, marks: Watermarks) -> bool:
-    """Whether the queue is closed now: from `high` on yes, down to `low` no, between them as before."""
-    if depth >= marks.high:
+@dataclass(frozen=True, slots=True)
+class AgeMarks:
+    """Beside its depth: a queue closes when its oldest ready job has waited `high_s`, and opens again at `low_s`."""
+
+    high_s: float
+    low_s: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("high_age_s", self.high_s), ("low_age_s", self.low_s)):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise InvalidOptions(f"watermarks: {name}={value!r:.80} must be a number of seconds")
+        if not 0 <= self.low_s < self.high_s:
+            raise InvalidOptions(
+                f"watermarks: low_age_s={self.low_s:g} and high_age_s={self.high_s:g} need 0 <= low < high, "
+                "so that the queue opens again when its oldest job is younger than the one it closed for"
+            )
+
+
+def gate(
+    closed: bool, depth: int, marks: Watermarks, *, age_s: float | None = None, ages: AgeMarks | None = None
+) -> bool:
+    """Whether the queue is closed now: from a high mark on yes, once all are down to their low ones no, between them as
+    before. `age_s`: how long its oldest ready job has waited, None: there is none."""
+    age_s = age_s or 0.0
+    if depth >= marks.high or (ages is not None and age_s >= ages.high_s):
         return True
-    if depth <= marks.low:
+    if depth <= marks.low and (ages is None or age_s <= ages.low_s):
         return False
     return closed
 

@@ -3,7 +3,6 @@
 It promises what DESIGN calls P1–P5: what a method has answered is committed and durable; every write on behalf of
 a running job is fenced by job, token and worker; every ending goes through one routine. A conformance suite in
 `holdfast.testing.contracts` runs on every store. Errors are those of `core.errors`; no driver's error leaves here.
-
 Times that decide anything (leases, due times, expiry) are the store's own clock; callers pass durations.
 """
 
@@ -58,6 +57,7 @@ class Full(NamedTuple):
     depth: int
     high: int
     low: int
+    age_s: float | None = None  # how long its oldest job has waited, where that matters
 
 
 class Withheld(NamedTuple):

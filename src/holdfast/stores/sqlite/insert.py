@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Sequence
 from uuid import UUID
 
-from holdfast.core.backpressure import gate
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
 from holdfast.stores.base import Conflict, Full, Hint, Inserted, InsertResult, Withheld
@@ -43,12 +42,11 @@ def _shut_queues(tx: Tx, jobs: Sequence[NewJob]) -> dict[str, Full]:
     shut: dict[str, Full] = {}
     for queue in {job.queue for job in jobs}:
         depth, closed = tx.depth_of(queue)
-        marks = tx.marks_of(queue)
-        now_closed = gate(closed, depth, marks)
-        if now_closed != closed:
-            tx.set_gate(queue, closed=now_closed)
-        if now_closed:
-            shut[queue] = Full(queue, depth, marks.high, marks.low)
+        judged = tx.judge(queue, depth, closed=closed)
+        if judged.closed != closed:
+            tx.set_gate(queue, closed=judged.closed)
+        if judged.closed:
+            shut[queue] = Full(queue, depth, judged.marks.high, judged.marks.low, judged.age_s)
     return shut
 
 
