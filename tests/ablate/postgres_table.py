@@ -100,7 +100,7 @@ ON_POSTGRES = (
     Ablation(
         "P5",
         "PostgreSQL: a claim needs a valid lease",
-        POSTGRES + "migrations/0003_claim_jobs.sql",
+        POSTGRES + "migrations/0006_tenants.sql",
         "WHERE id = _worker AND lease_until > holdfast.clock() FOR KEY SHARE",
         "WHERE id = _worker FOR KEY SHARE",
         _contract("claim"),
@@ -108,7 +108,7 @@ ON_POSTGRES = (
     Ablation(
         "P5",
         "PostgreSQL: a claim holds its worker's row until it commits",
-        POSTGRES + "migrations/0003_claim_jobs.sql",
+        POSTGRES + "migrations/0006_tenants.sql",
         "lease_until > holdfast.clock() FOR KEY SHARE",
         "lease_until > holdfast.clock()",
         (BETWEEN, "-k", "rule_1"),

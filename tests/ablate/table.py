@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.ablate.ablation import Ablation
 from tests.ablate.postgres_table import ON_POSTGRES
 from tests.ablate.supervision_table import UNDER_A_SUPERVISOR
+from tests.ablate.tenants_table import OF_TENANTS
 from tests.ablate.threads_table import IN_THREADS
 
 STORE = "src/holdfast/stores/sqlite/"
@@ -467,4 +468,4 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
     ),
 )
 
-ABLATIONS = (*SQLITE_AND_SHARED, *ON_POSTGRES, *IN_THREADS, *UNDER_A_SUPERVISOR)
+ABLATIONS = (*SQLITE_AND_SHARED, *ON_POSTGRES, *IN_THREADS, *UNDER_A_SUPERVISOR, *OF_TENANTS)

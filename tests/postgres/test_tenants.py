@@ -16,6 +16,7 @@ from holdfast.core.fairness import Lane
 from holdfast.core.tenancy import COST, cost_of, next_tag
 from holdfast.runtime.clock import ManualClock
 from holdfast.stores.postgres import PostgresStore
+from holdfast.stores.postgres.insert import fair_columns
 from holdfast.stores.postgres.statements import migrations
 from holdfast.testing.contracts.arrange import a_job, claim, enlist, insert
 
@@ -179,6 +180,59 @@ def test_producers_of_the_same_tenants_neither_wait_in_a_circle_nor_give_a_tag_t
         finally:
             for store in stores:
                 await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_producer_waits_for_another_of_the_same_tenant_and_goes_on_behind_it(postgres_tables: PostgresSchema) -> None:
+    async def scenario() -> None:
+        store = PostgresStore(postgres_tables.url, schema=postgres_tables.schema)
+        await store.open()
+        connection = await asyncpg.connect(postgres_tables.url)
+        try:
+            await insert(store, a_job(tenant="a"), a_job(tenant="b"))
+            held = connection.transaction()
+            await held.start()
+            mine = [a_job(tenant="a") for _ in range(3)]
+            await connection.fetch(store._engine.sql["insert_jobs.fair"], *fair_columns(mine, store._engine.tenanted))
+            async with asyncio.TaskGroup() as group:
+                waiting = group.create_task(insert(store, *(a_job(tenant="a") for _ in range(3))))
+                while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                    assert not waiting.done(), "it gives tags while others do for the same tenant"
+                await insert_elsewhere(postgres_tables)
+                await held.commit()
+            await connection.execute(f"SET search_path = {postgres_tables.schema}")
+            tags = await connection.fetch(
+                "SELECT tag FROM ready JOIN job ON job.id = job_id WHERE tenant = 'a' ORDER BY tag"
+            )
+            assert [row[0] for row in tags] == [1 + n * COST for n in range(7)], "none is given twice"
+        finally:
+            await connection.close()
+            await store.close()
+
+    asyncio.run(scenario())
+
+
+async def insert_elsewhere(place: PostgresSchema) -> None:
+    """Other tenants need not wait."""
+    store = PostgresStore(place.url, schema=place.schema)
+    await store.open()
+    await insert(store, a_job(tenant="b"), a_job(tenant="c"))
+    await store.close()
+
+
+def test_a_process_hears_that_another_has_named_a_tenant(postgres_tables: PostgresSchema) -> None:
+    async def scenario() -> None:
+        one, other = (PostgresStore(postgres_tables.url, schema=postgres_tables.schema) for _ in range(2))
+        await one.open()
+        await other.open()
+        await insert(one, a_job(tenant="a", delay_s=3600))
+        await insert(other, *(a_job() for _ in range(5)))
+        await insert(one, a_job(tenant="b"))
+        got = [job.tenant for job in await claim(one, await enlist(one), 2)]
+        assert "b" in got, "the jobs without a tenant take turns with it, whoever enqueues them"
+        await one.close()
+        await other.close()
 
     asyncio.run(scenario())
 
