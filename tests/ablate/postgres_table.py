@@ -19,8 +19,8 @@ ON_POSTGRES = (
     Ablation(
         "P10",
         "PostgreSQL: a heartbeat uses no connection of another event loop",
-        POSTGRES + "store.py",
-        """"workers.lag", worker, lag_s, line=self._lease)""",
+        POSTGRES + "beats.py",
+        """"workers.lag", worker, lag_s, line=self._line)""",
         """"workers.lag", worker, lag_s)""",
         (FAULTS + "test_heartbeat_elsewhere.py",),
     ),

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 import asyncpg
+import pytest
 from tests.postgres.fixtures import PostgresSchema
 from tests.postgres.test_claim_plan import QUOTA, ClaimStatement, Connection, buffers, db, nodes, scans
 from tests.postgres.test_claim_plan import fill as fill_plain
@@ -221,13 +222,14 @@ async def insert_elsewhere(place: PostgresSchema) -> None:
     await store.close()
 
 
-def test_a_process_hears_that_another_has_named_a_tenant(postgres_tables: PostgresSchema) -> None:
+@pytest.mark.parametrize("admit", [True, False], ids=["by enqueueing", "by going past the gate"])
+def test_a_process_hears_that_another_has_named_a_tenant(admit: bool, postgres_tables: PostgresSchema) -> None:
     async def scenario() -> None:
         one, other = (PostgresStore(postgres_tables.url, schema=postgres_tables.schema) for _ in range(2))
         await one.open()
         await other.open()
         await insert(one, a_job(tenant="a", delay_s=3600))
-        await insert(other, *(a_job() for _ in range(5)))
+        await other.insert_jobs([a_job() for _ in range(5)], admit=admit)
         await insert(one, a_job(tenant="b"))
         got = [job.tenant for job in await claim(one, await enlist(one), 2)]
         assert "b" in got, "the jobs without a tenant take turns with it, whoever enqueues them"

@@ -167,6 +167,7 @@ def test_without_marks_age_changes_nothing(seen: list[tuple[int, float | None]])
         (1.0, -1.0, "need 0 <= low < high"),
         (math.inf, 1.0, "must be a number of seconds"),
         (math.nan, 1.0, "must be a number of seconds"),
+        (10**400, 1.0, "must be a number of seconds"),
         (True, 0.0, "must be a number of seconds"),
         ("60", 1.0, "must be a number of seconds"),
     ],

@@ -177,6 +177,7 @@ def test_a_stored_weight_without_sense_counts_as_none(weight: float) -> None:
         (0, "must lie between 0.01 and 100"),
         (-1, "must lie between"),
         (101, "must lie between"),
+        (10**400, "must lie between"),
         (math.nan, "must lie between"),
         (True, "must be a number"),
         ("3", "must be a number"),

@@ -11,7 +11,7 @@ from holdfast.stores.sqlite import SqliteStore
 from holdfast.testing.contracts.arrange import a_job, claim, due, enlist, insert
 
 
-@pytest.mark.parametrize("how", ["by enqueueing", "by reading settings", "by opening"])
+@pytest.mark.parametrize("how", ["by enqueueing", "by going past the gate", "by reading settings", "by opening"])
 def test_a_process_hears_that_another_has_named_a_tenant(how: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         one, other = (SqliteStore(str(tmp_path / "holdfast.db")) for _ in range(2))
@@ -21,6 +21,8 @@ def test_a_process_hears_that_another_has_named_a_tenant(how: str, tmp_path: Pat
         await insert(one, a_job(tenant="a", delay_s=3600), *(a_job(run_at=1.0) for _ in range(5)))
         if how == "by enqueueing":
             await insert(other, *(a_job() for _ in range(5)))
+        elif how == "by going past the gate":
+            await other.insert_jobs([a_job() for _ in range(5)], admit=False)
         elif how == "by reading settings":
             await other.queue_settings()
         else:

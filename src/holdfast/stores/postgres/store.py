@@ -165,7 +165,8 @@ class PostgresStore:
     ) -> list[InsertResult]:
         if not jobs:
             return []
-        shut = await self._gates.shut(jobs) if admit else {}
+        shut = await self._gates.shut(jobs)  # also for those that go past: it tells which queues have tenants
+        shut = shut if admit else {}
         if not (whole and shut):
             await self._gates.meet([job for job in jobs if job.queue not in shut] if shut else jobs)
         engine = self._engine

@@ -50,18 +50,20 @@ def chains(jobs: Sequence[tuple[Key, JobId]]) -> Chains:
 
 
 async def tagged(tx: Tx, places: Sequence[Place]) -> list[Place]:
-    """The same jobs with their tags. Until we commit, others who enqueue for these tenants wait."""
-    rows = await tx.fetch("tenants.of_jobs", [place.job_id for place in places])
+    """The same jobs, with tags in queues with tenants. Until we commit, others who enqueue for these tenants wait."""
+    fair = [place for place in places if place.queue in tx.tenanted]
+    rows = await tx.fetch("tenants.of_jobs", [place.job_id for place in fair])
     tenants = {str(row[0]): row[1] for row in rows}  # a user's connection may answer with the text of an id
     # One whose body is gone comes along: its claim will tell.
-    keys = [(place.queue, place.priority, tenants.get(str(place.job_id), NO_TENANT)) for place in places]
-    links = chains([(key, place.job_id) for key, place in zip(keys, places, strict=True)])
+    keys = [(place.queue, place.priority, tenants.get(str(place.job_id), NO_TENANT)) for place in fair]
+    links = chains([(key, place.job_id) for key, place in zip(keys, fair, strict=True)])
     rows = await tx.fetch("tenants.guess_tags" if tx.is_guest else "tenants.give_tags", *links.columns())
     given = dict(zip(links.keys, rows, strict=True))
-    return [
-        place._replace(tag=given[key][0] + rank * given[key][1])
-        for place, key, rank in zip(places, keys, links.ranks, strict=True)
-    ]
+    tags = {
+        place.job_id: given[key][0] + rank * given[key][1]
+        for place, key, rank in zip(fair, keys, links.ranks, strict=True)
+    }
+    return [place._replace(tag=tags.get(place.job_id, 0)) for place in places]
 
 
 def fair_columns(jobs: Sequence[NewJob], kinds: Sequence[tuple[str, int, str]], tenanted: set[str]) -> list[object]:

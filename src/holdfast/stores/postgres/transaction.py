@@ -43,7 +43,7 @@ class Tx:
     __slots__ = (
         "_depth",
         "_sql",
-        "_untagged",
+        "_tails",
         "connection",
         "drained",
         "hints",
@@ -79,7 +79,7 @@ class Tx:
         """Limits that others had in hand, whose waiters are looked after later; None: this verb waits for them."""
         self._sql = sql
         self._depth: Counter[str] = Counter()
-        self._untagged: list[Place] = []
+        self._tails: list[Place] = []
 
     async def fetch(self, statement: str, *args: object) -> list[Record]:
         """Run a statement of `sql/`, named `file.name`."""
@@ -101,11 +101,14 @@ class Tx:
         """Insert into `ready`, in this order where they go to the tail.
 
         Where they need tags for it, at the end of the verb: nobody has to wait for those for longer than needed, and we
-        wait for nothing else while we hold them.
+        wait for nothing else while we hold them. Whatever else goes to a tail then goes with them: numbers are in the
+        order in which jobs came, also over queues, and the smallest is the first in the line for a limit.
         """
         if self.tenanted:
-            self._untagged += [place for place in places if place.seq is None and place.queue in self.tenanted]
-            places = [place for place in places if place.seq is not None or place.queue not in self.tenanted]
+            tails = [place for place in places if place.seq is None]
+            if self._tails or any(place.queue in self.tenanted for place in tails):
+                self._tails += tails
+                places = [place for place in places if place.seq is not None]
         await self._enter_ready(places)
 
     async def _enter_ready(self, places: Sequence[Place]) -> None:
@@ -121,8 +124,8 @@ class Tx:
 
     async def close_verb(self) -> None:
         """Write what is left to be written of this verb: tags, and the changes of depth; same transaction."""
-        if self._untagged:
-            places, self._untagged = self._untagged, []
+        if self._tails:
+            places, self._tails = self._tails, []
             await self._enter_ready(await tagged(self, places))
         changes = [(queue, change) for queue, change in self._depth.items() if change]
         await self.many("transaction.change_depth", changes)

@@ -21,7 +21,8 @@ SQL = load("insert_jobs")
 
 def insert_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, admit: bool) -> list[InsertResult]:
     """One answer per job, in order. `whole`: when one cannot be taken, none is."""
-    shut = _shut_queues(tx, jobs) if admit else {}
+    shut = _shut_queues(tx, jobs)  # also for those that go past: it tells which queues have tenants
+    shut = shut if admit else {}
     if named := {job.queue for job in jobs if job.tenant}:
         mark_tenanted(tx, named)
     refused = _judge(tx, jobs, shut)

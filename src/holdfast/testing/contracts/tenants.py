@@ -7,8 +7,9 @@ from collections import Counter
 
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
-from holdfast.core.job import JobId
+from holdfast.core.job import JobId, LimitSlot
 from holdfast.core.settlement import UNKNOWN_TASK, Bury, HandBack, Park, Retry, Succeed
+from holdfast.core.state import State
 from holdfast.stores.base import Store
 from holdfast.testing.contracts.arrange import (
     ERROR,
@@ -24,9 +25,11 @@ from holdfast.testing.contracts.arrange import (
     drain,
     due,
     enlist,
+    finish,
     insert,
     lose,
     start,
+    states,
 )
 
 
@@ -195,6 +198,19 @@ async def check_recovered_jobs_keep_their_place(store: Store) -> None:
     [third] = await claim(store, other, 1)
     await store.hand_back_worker(other, cause=Cause.HANDED_BACK, why="gone")
     assert [job.id for job in await claim(store, await enlist(store), 1)] == [third.id]
+
+
+async def check_the_line_for_a_limit_is_in_the_order_of_arrival_over_queues(store: Store) -> None:
+    one, other = LimitSlot("printer", 1), Lane("other", LANE.priority)
+    run = await start(store, limit=one, queue=other.queue)
+    [first, second] = await insert(
+        store, a_job(tenant="a", limit=one, run_at=1.0), a_job(queue=other.queue, limit=one, run_at=2.0)
+    )
+    await due(store)
+    assert await drain(store, run.worker, LANE, other) == [], "there is one slot, and it is taken"
+    await finish(store, run)
+    found = await states(store, first, second)
+    assert found == [State.READY, State.PARKED], f"whoever came first, with or without a tenant, is first: {found}"
 
 
 async def check_nobody_pays_for_what_was_cancelled(store: Store) -> None:
