@@ -40,9 +40,10 @@ ON CONFLICT (queue, priority, tenant) DO UPDATE SET tag = excluded.tag, job_id =
 WHERE excluded.tag > t.tag
 
 -- name: somewhere
--- A place in the table, by chance, so that each sweep does a bounded part of the work.
-SELECT '(' || floor(random() * pg_relation_size('holdfast.tenant_tag') / current_setting('block_size')::int8)::int8
-           || ',0)'
+-- A place in the table, by chance, so that each sweep does a bounded part of the work. Every other time it is the
+-- beginning: else the first rows would hardly ever be seen.
+SELECT '(' || floor(greatest(0, random() * 2 - 1) * pg_relation_size('holdfast.tenant_tag')
+                    / current_setting('block_size')::int8)::int8 || ',0)'
 
 -- name: forget
 -- Tags that the lane has come by say nothing any more.
