@@ -34,7 +34,7 @@ check: $(STAMP) ## Check style, formatting, types and layers
 bench: $(STAMP) ## Measure throughput and latency on this machine
 	@$(BIN)/python -m bench $(ARGS)
 
-campaign: $(STAMP) ## Run processes under random faults for a while and check every promise
+campaign: $(STAMP) ## Run processes under random faults and check every promise; ARGS=table: every fault at every moment
 	@$(BIN)/python -m tests.campaign $(ARGS)
 
 simulate: $(STAMP) ## Run seeds of the deterministic simulation, or replay one: ARGS="--seed 7"

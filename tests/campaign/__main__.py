@@ -1,4 +1,7 @@
-"""`python -m tests.campaign`: the long form, with a line every second and the judgement at the end."""
+"""`python -m tests.campaign`: the long form, with a line every second and the judgement at the end.
+
+`python -m tests.campaign table …` plays every cell of the table of faults instead (`python -m tests.faults`).
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,22 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.campaign import recovery
 from tests.campaign.campaign import Outcome, Plan, run_campaign
 from tests.campaign.faults import KINDS, parse_faults
 from tests.campaign.reporting import write_report
+from tests.faults import __main__ as faults
 from tests.postgres.shared import DURABLE, chosen_binaries, make_logins_cheap, own_directory
 
 from holdfast.local import LocalPostgres
 
 
-def main() -> int:
+def main(words: Sequence[str]) -> int:
+    if words[:1] == ["table"]:
+        return faults.main(words[1:])
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2_000, help="how many jobs at least")
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
@@ -41,7 +48,7 @@ def main() -> int:
         "--recovery", type=int, metavar="N", help="only measure: N kills of a process under a supervisor"
     )
     parser.add_argument("--keep", action="store_true", help="keep the files of a sound campaign, too")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     if given.recovery:
         return _measure_recovery(given.recovery, given.store)
     plan = Plan(
@@ -113,4 +120,4 @@ def _server() -> LocalPostgres:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

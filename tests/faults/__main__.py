@@ -12,7 +12,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,14 +82,14 @@ class Places:
             yield Path(name)
 
 
-def main() -> int:
+def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--only", default="", help="cells whose names have one of these in them: one|other")
     parser.add_argument("--store", choices=STORES, help="of one store only")
     parser.add_argument("--covering", type=int, metavar="SEED", help="only a part in which everything occurs")
     parser.add_argument("--list", action="store_true", help="name the cells, play nothing")
     parser.add_argument("--json", type=Path, help="write the summary here, too")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     everything = table()
     cells = covering(everything, seed=given.covering) if given.covering is not None else everything
     cells = [cell for cell in cells if given.store in (None, cell.store)]
@@ -136,4 +136,4 @@ def _server() -> Iterator[LocalPostgres]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
