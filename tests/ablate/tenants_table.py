@@ -70,6 +70,18 @@ OF_TENANTS = (
     ),
     Ablation(
         "P9",
+        "PostgreSQL: numbers are in the order of arrival, also where some jobs need tags",
+        POSTGRES + "transaction.py",
+        """                self._tails += tails
+                places = [place for place in places if place.seq is not None]
+""",
+        """                self._tails += [place for place in tails if place.queue in self.tenanted]
+                places = [place for place in places if place not in self._tails]
+""",
+        ON_POSTGRES,
+    ),
+    Ablation(
+        "P9",
         "PostgreSQL: every process hears that a queue has tenants",
         POSTGRES + "gates.py",
         "            if tenanted:\n",
