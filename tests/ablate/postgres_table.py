@@ -141,7 +141,7 @@ ON_POSTGRES = (
     Ablation(
         "P5",
         "PostgreSQL: a claim needs a valid lease",
-        POSTGRES + "migrations/0005_quicker_verbs.sql",
+        POSTGRES + "migrations/0007_tenants.sql",
         "WHERE id = _worker AND lease_until > holdfast.clock() FOR KEY SHARE",
         "WHERE id = _worker FOR KEY SHARE",
         _contract("claim"),
@@ -149,7 +149,7 @@ ON_POSTGRES = (
     Ablation(
         "P5",
         "PostgreSQL: a claim holds its worker's row until it commits",
-        POSTGRES + "migrations/0005_quicker_verbs.sql",
+        POSTGRES + "migrations/0007_tenants.sql",
         "lease_until > holdfast.clock() FOR KEY SHARE",
         "lease_until > holdfast.clock()",
         (BETWEEN, "-k", "rule_1"),

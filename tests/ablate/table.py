@@ -6,6 +6,7 @@ from tests.ablate.ablation import Ablation
 from tests.ablate.postgres_table import ON_POSTGRES
 from tests.ablate.simulation_table import IN_THE_SIMULATION
 from tests.ablate.supervision_table import UNDER_A_SUPERVISOR
+from tests.ablate.tenants_table import OF_TENANTS
 from tests.ablate.threads_table import IN_THREADS
 from tests.ablate.waiting_table import WHILE_WAITING
 
@@ -190,7 +191,7 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
         "P8",
         "a queue closes at its high watermark",
         STORE + "insert.py",
-        "refused = _judge(tx, jobs, _shut_queues(tx, jobs) if admit else {})",
+        "refused = _judge(tx, jobs, shut)",
         "refused = _judge(tx, jobs, {})",
         _contract("watermarks"),
     ),
@@ -471,7 +472,7 @@ DELETE FROM active WHERE job_id = ?1 AND token = ?2 AND ?3 IS NOT NULL""",
         "P6",
         "a queue is made known outside of the user's transaction",
         POSTGRES + "visits.py",
-        "await self._gates.meet({job.queue for job in jobs})",
+        "await self._gates.meet(jobs)",
         "",
         ("tests/transactions", "-k", "all_sorts or blocks_nobody"),
     ),
@@ -503,4 +504,5 @@ ABLATIONS = (
     *IN_THREADS,
     *UNDER_A_SUPERVISOR,
     *IN_THE_SIMULATION,
+    *OF_TENANTS,
 )

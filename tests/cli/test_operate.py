@@ -11,7 +11,10 @@ from pathlib import Path
 from tests.cli.conftest import Shop
 from tests.cli.processes import hold, parent_of, working
 
+from holdfast.stores.sqlite.statements import migrations
+
 WHO = f"{getpass.getuser()}@{socket.gethostname()}"
+MIGRATIONS = [name for _, name, _ in migrations()]
 
 
 def test_waiting_jobs_are_explained_cancelled_and_awaited(shop: Shop) -> None:
@@ -134,6 +137,31 @@ def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
     assert noted.err == "note: queue defualt has had no job yet\n"
 
 
+def test_queues_are_bounded_by_age(shop: Shop) -> None:
+    steps = [["--high-age", "60", "--low-age", "7.5"], ["--high", "9", "--low", "3", "--json"], ["--no-age"]]
+    ended = [hold("queues", "watermarks", "default", *words, "--url", shop.url, cwd=shop.path) for words in steps]
+    aged, both, neither = ended
+    assert aged.out == "queue default stops accepting at an age of 60 s and accepts again at 7.5 s\n"
+    assert both.json == {
+        "name": "default",
+        "high_watermark": 9,
+        "low_watermark": 3,
+        "high_age_s": 60.0,
+        "low_age_s": 7.5,
+    }
+    assert neither.out == "queue default accepts whatever its age\n"
+
+
+def test_tenants_are_weighed(shop: Shop) -> None:
+    steps = [["weight", "acme", "2.5"], ["weight", "tiny", "0.5", "--json"], ["list"], ["weight", "acme", "--default"]]
+    weighed, tiny, listed, back = [hold("tenants", *words, "--url", shop.url, cwd=shop.path) for words in steps]
+    assert weighed.out == "tenant acme has weight 2.5\n"
+    assert tiny.json == {"tenant": "tiny", "weight": 0.5}
+    assert listed.out.splitlines() == ["acme\t2.5", "tiny\t0.5"]
+    assert back.out == "tenant acme has weight 1\n"
+    assert hold("tenants", "list", "--url", shop.url, "--json", cwd=shop.path).json_lines == [tiny.json]
+
+
 def test_workers_are_listed_and_work_on_what_they_are_given(shop: Shop) -> None:
     with working(shop.path, "-q", "bank", "-q", "mail", "--concurrency", "7") as process:
         [worker] = hold("workers", "--url", shop.url, "--json", cwd=shop.path).json_lines
@@ -147,15 +175,15 @@ def test_a_store_is_made_once_and_checked_without_being_made(tmp_path: Path) -> 
     first = hold("migrate", "--check", *where, cwd=tmp_path)
     assert (first.code, first.out) == (
         1,
-        "new.db has schema version 0; to be applied: 0001_jobs.sql, 0002_leader.sql, 0003_worker_lag.sql\n",
+        f"new.db has schema version 0; to be applied: {', '.join(MIGRATIONS)}\n",
     )
     assert not (tmp_path / "new.db").exists()
     made = hold("migrate", *where, "--json", cwd=tmp_path).json
-    applied = ["0001_jobs.sql", "0002_leader.sql", "0003_worker_lag.sql"]
-    assert made == {"place": "new.db", "schema": 3, "newest": 3, "applied": applied}
-    assert hold("migrate", *where, cwd=tmp_path).out == "new.db is up to date: schema version 3\n"
+    newest = len(MIGRATIONS)
+    assert made == {"place": "new.db", "schema": newest, "newest": newest, "applied": MIGRATIONS}
+    assert hold("migrate", *where, cwd=tmp_path).out == f"new.db is up to date: schema version {newest}\n"
     with closing(sqlite3.connect(tmp_path / "new.db")) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (3,)
+        assert db.execute("PRAGMA user_version").fetchone() == (newest,)
 
 
 def test_queues_explain_says_where_a_job_would_go_and_why(shop: Shop) -> None:

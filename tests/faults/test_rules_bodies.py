@@ -16,6 +16,7 @@ from holdfast.core.state import State
 from holdfast.testing.contracts.arrange import (
     ERROR,
     LANE,
+    LONG_S,
     PLENTY,
     a_job,
     drain,
@@ -91,12 +92,23 @@ async def released_at_a_time(stores: Pair) -> JobId:
 WAYS = [promoted, unparked, unparked_from_a_limit, replayed, released, released_at_a_time]
 
 
+async def name_tenants(stores: Pair) -> None:
+    """From now on jobs in these queues get tags."""
+    named = await insert(
+        stores.one, *(a_job(queue=queue, tenant="a", delay_s=LONG_S) for queue in (AFTER.queue, LANE.queue))
+    )
+    await stores.one.cancel_jobs(named, reason="enough")
+
+
+@pytest.mark.parametrize("tenants", [False, True], ids=["plain", "with tenants"])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: str(way.__name__))
 def test_rule_2_a_waiting_job_without_a_body_ends_and_is_seen(
-    way: Callable[[Pair], Awaitable[JobId]], place: Path
+    way: Callable[[Pair], Awaitable[JobId]], tenants: bool, place: Path
 ) -> None:
     async def run() -> None:
         async with pair(place) as stores:
+            if tenants:
+                await name_tenants(stores)
             job_id = await way(stores)
             worker = await enlist(stores.other)
             for lane in (AFTER, LANE, Lane("default", LANE.priority)):

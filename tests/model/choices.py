@@ -31,6 +31,10 @@ ORDERED = (Lane("a", 5), Lane("a", 9), Lane("b", 5))
 AFTER = Lane("after", 5)
 """Jobs that wait for others: the order in which they are released is open."""
 LANES = (*ORDERED, AFTER)
+SHARED = Lane("b", 5)
+"""Where jobs may have tenants; in the other lanes nobody does."""
+TENANTS = ("", "", "x", "x", "y")
+WEIGHTS = (None, 0.5, 3.0)
 QUEUES = ("a", "b", "after")
 SOON = (0.0, 1.0, 6.0, 20.0)
 LEASES = (600.0, 60.0, 60.0, 10.0, 0.0)
@@ -44,7 +48,7 @@ VERBS = (
 )
 SELDOM = (
     *("unpark", "unpark", "insert again", "progress", "sweep", "report", "lead", "resign"),
-    *("pause", "prune", "purge", "purge dead", "wait long"),
+    *("pause", "prune", "purge", "purge dead", "wait long", "weigh"),
 )
 
 
@@ -65,7 +69,11 @@ def _new_job(pick: Pick, recent: list[JobId]) -> NewJob:
     lane = pick(ORDERED)
     limit = pick((None, None, LimitSlot("one", 1), LimitSlot("two", 2)))
     return job._replace(
-        queue=lane.queue, priority=lane.priority, limit=limit, delay_s=pick((None, None, None, -5.0, *SOON))
+        queue=lane.queue,
+        priority=lane.priority,
+        limit=limit,
+        delay_s=pick((None, None, None, -5.0, *SOON)),
+        tenant=pick(TENANTS) if lane == SHARED else "",
     )
 
 

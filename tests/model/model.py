@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tests.model.tenants import Tags
+
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, NewJob, WorkerId
@@ -33,6 +35,7 @@ class Job:
     losses: int = 0
     crashes: int = 0
     seq: int = 0
+    tag: int = 0
     due_at: float = 0.0
     deadline: float | None = None
     reason: str | None = None
@@ -50,6 +53,10 @@ class Job:
     @property
     def lane(self) -> Lane:
         return Lane(self.new.queue, self.new.priority)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.tag, self.seq
 
 
 class Key(NamedTuple):
@@ -78,11 +85,13 @@ class Model:
         self.keys: dict[tuple[str, str], Key] = {}
         self.slots: dict[str, set[JobId]] = {}
         self.paused: set[str] = set()
+        self.tags = Tags()
         self._seq = 0
 
     # ------------------------------------------------------------ enqueue
 
     def insert(self, jobs: Sequence[NewJob], *, whole: bool) -> list[InsertResult]:
+        self.tags.tenanted |= {job.queue for job in jobs if job.tenant}
         refused = self._refusals(jobs)
         if whole and any(isinstance(answer, Conflict) for answer in refused.values()):
             return [refused.get(index, Withheld()) for index in range(len(jobs))]
@@ -139,6 +148,7 @@ class Model:
             head = self.ready_in(lane, alone=alone)[: 1 if alone else quota]
             scanned[lane] = len(head)
             for job in head:
+                self.tags.claimed(lane, job.tag)
                 if self._overdue(job):
                     self._end(job, State.CANCELLED, EXPIRED)
                 else:
@@ -151,10 +161,11 @@ class Model:
         asked = {lane: quota for lane, quota in lanes.items() if lane.queue not in self.paused}
         heads = {lane: self.ready_in(lane, alone=False)[:quota] for lane, quota in asked.items()}
         lonely = any(self.ready_in(lane, alone=True) for lane in asked)
-        taken = sorted((job for head in heads.values() for job in head), key=lambda job: job.seq)
+        taken = sorted((job for head in heads.values() for job in head), key=lambda job: job.place)
         overdue = [job for job in taken if self._overdue(job)]
         for job in taken:
             job.state = State.RUNNING  # out of the way of all that follows
+            self.tags.claimed(job.lane, job.tag)
         for job in overdue:
             self._end(job, State.CANCELLED, EXPIRED)
         runs: list[Expected] = []
@@ -178,7 +189,7 @@ class Model:
 
     def ready_in(self, lane: Lane, *, alone: bool) -> list[Job]:
         ready = (job for job in self.jobs.values() if job.state is State.READY and job.lane == lane)
-        return sorted((job for job in ready if (job.losses >= 2) == alone), key=lambda job: job.seq)
+        return sorted((job for job in ready if (job.losses >= 2) == alone), key=lambda job: job.place)
 
     def held(self, worker: WorkerId, held_for_s: float = 0.0) -> set[tuple[JobId, int]]:
         return {
@@ -333,9 +344,12 @@ class Model:
 
     def unpark(self, reason: str, keys: Iterable[str]) -> int:
         parked = [job for job in self.jobs.values() if job.state is State.PARKED and job.reason == reason]
-        lifted = [job for job in parked if job.park_key in set(keys)]
+        lifted = sorted((job for job in parked if job.park_key in set(keys)), key=lambda job: job.seq)
         for job in lifted:
-            job.state = State.READY  # at its old place
+            if job.tag:
+                self._to_tail(job)
+            else:
+                job.state = State.READY  # at its old place
         return len(lifted)
 
     def _overdue(self, job: Job) -> bool:
@@ -348,6 +362,9 @@ class Model:
 
     def _to_tail(self, job: Job) -> None:
         self._seq += 1
+        ready = self.ready_in(job.lane, alone=False) + self.ready_in(job.lane, alone=True)
+        waiting = {(other.tag, other.new.id) for other in ready}
+        job.tag = self.tags.give(job.lane, job.new.tenant, job.new.id, waiting)
         job.state, job.seq = State.READY, self._seq
 
     # ------------------------------------------------------------ endings

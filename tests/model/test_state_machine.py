@@ -41,7 +41,9 @@ from model.choices import (
     ROLES,
     SELDOM,
     SOON,
+    TENANTS,
     VERBS,
+    WEIGHTS,
     WHY,
     Pick,
     new_jobs,
@@ -149,6 +151,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
             case "sweep":
                 swept = self.do(self.store.sweep(limit=MANY))
                 assert swept == Swept(0, 0, 0, self.model.drop_keys(), 0), "only old keys are left to put right"
+                self.model.tags.sweep()
             case "report":
                 self.compare_reports()
             case "pause":
@@ -174,6 +177,10 @@ class StoreAgainstModel(RuleBasedStateMachine):
                 asked = (pick(ROLES), pick(self.workers[-3:]))
                 self.leading.resign(*asked, now=self.model.now)
                 self.do(self.store.resign(*asked))
+            case "weigh":
+                tenant, weight = pick(TENANTS), pick(WEIGHTS)
+                self.do(self.store.set_tenant_weight(tenant, weight))
+                self.model.tags.weights[tenant] = weight or 1.0
             case "wait long":
                 self.wait(5000.0, [])
 

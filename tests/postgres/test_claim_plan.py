@@ -32,40 +32,45 @@ def db(postgres_tables: PostgresSchema) -> Iterator[Connection]:
 class ClaimStatement:
     """The statement inside the function `claim_jobs`, under the settings of the function, to be explained."""
 
-    def __init__(self, db: Connection, schema: str) -> None:
+    def __init__(self, db: Connection, schema: str, *, function: str = "claim_jobs", name: str = "claim") -> None:
         self.db = db
+        self.name = name
         row = db.execute(
-            "SELECT prosrc, proconfig FROM pg_proc WHERE proname = 'claim_jobs' AND pronamespace = %s::regnamespace",
-            (schema,),
+            "SELECT prosrc, proconfig FROM pg_proc WHERE proname = %s AND pronamespace = %s::regnamespace",
+            (function, schema),
         ).fetchone()
         assert row is not None
         body, self.pins = row
         statement = body.partition("RETURN QUERY")[2].partition(";")[0]
         names = ("_worker", "_queues", "_priorities", "_tags", "_seqs", "_quotas")
-        for number, name in enumerate(names, 1):
-            statement = re.sub(rf"\b{name}\b", f"${number}", statement)
+        for number, argument in enumerate(names, 1):
+            statement = re.sub(rf"\b{argument}\b", f"${number}", statement)
         self.worker = uuid4()
         db.execute(
             "INSERT INTO worker VALUES (%s, now(), now() + interval '1 hour', 1, 1, 'here', '{}')", [self.worker]
         )
-        db.execute("DEALLOCATE ALL")
+        if name == "claim":
+            db.execute("DEALLOCATE ALL")
         types = "uuid, text[], int2[], int8[], int8[], int4[]"
         with db.transaction():
             self.pin()
-            db.execute(sql.SQL(f"PREPARE claim ({types}) AS {statement}"))  # type: ignore[arg-type]
+            db.execute(sql.SQL(f"PREPARE {name} ({types}) AS {statement}"))  # type: ignore[arg-type]
 
     def pin(self) -> None:
         for pin in self.pins:
             name, _, value = pin.partition("=")
             self.db.execute("SELECT set_config(%s, %s, true)", (name, value))
 
-    def claim(self, *, floor: int = 0) -> dict[str, Any]:
+    def claim(self, *, floor: int = 0, tag: int = 0) -> dict[str, Any]:
         """Claim, really, and say how."""
         with self.db.transaction():
             self.pin()
             call = sql.SQL(
-                "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE claim ({}, '{{plan}}', '{{5}}', '{{0}}', {}, {})"
-            ).format(sql.Literal(self.worker), sql.Literal([floor]), sql.Literal([QUOTA]))
+                "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {} ({}, '{{plan}}', '{{5}}', {}, {}, {})"
+            ).format(
+                sql.Identifier(self.name), sql.Literal(self.worker), sql.Literal([tag]), sql.Literal([floor]),
+                sql.Literal([QUOTA]),
+            )  # fmt: skip
             row = self.db.execute(call).fetchone()
         assert row is not None
         plan = row[0] if not isinstance(row[0], str) else json.loads(row[0])

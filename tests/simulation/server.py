@@ -278,6 +278,14 @@ class Server:
     def set_queue(self, queue: str, settings: QueueSettings) -> None:
         (self.model.paused.add if settings.paused else self.model.paused.discard)(queue)
 
+    def tenant_weights(self) -> dict[str, float]:
+        return dict(self.model.tags.weights)
+
+    def set_tenant_weight(self, tenant: str, weight: float | None) -> None:
+        self.model.tags.weights.pop(tenant, None)
+        if weight is not None:
+            self.model.tags.weights[tenant] = weight
+
     def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
         return [self._info(self.model.jobs.get(job_id)) for job_id in job_ids]
 

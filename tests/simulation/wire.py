@@ -247,6 +247,12 @@ class Wire:
     async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
         await self._ask("set_queue", partial(self._server.set_queue, queue, settings))
 
+    async def tenant_weights(self) -> dict[str, float]:
+        return await self._ask("tenant_weights", self._server.tenant_weights)
+
+    async def set_tenant_weight(self, tenant: str, weight: float | None) -> None:
+        await self._ask("set_tenant_weight", partial(self._server.set_tenant_weight, tenant, weight))
+
     async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
         return await self._ask("job_infos", partial(self._server.job_infos, tuple(job_ids)))
 

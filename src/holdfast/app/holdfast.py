@@ -26,6 +26,7 @@ from holdfast.client.queues import Queues, Workers
 from holdfast.client.request import Request, placement_of
 from holdfast.client.sync import Opened, Sync
 from holdfast.client.task import AsyncTask, SyncTask, Task
+from holdfast.client.tenants import Tenants
 from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults, check_defaults, check_queue_defaults, resolve_options
 from holdfast.core.error_class import ErrorClass
@@ -341,6 +342,11 @@ class Holdfast:
     def queues(self) -> Queues:
         """Queues: list, pause, resume, weights, watermarks, purge."""
         return self._open_client().queues
+
+    @property
+    def tenants(self) -> Tenants:
+        """Tenants: weights."""
+        return self._open_client().tenants
 
     @property
     def workers(self) -> Workers:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast import __version__
-from holdfast.cli import dead, dev, doctor, enqueue, jobs, migrate, queues, worker, workers
+from holdfast.cli import dead, dev, doctor, enqueue, jobs, migrate, queues, tenants, worker, workers
 from holdfast.cli.demo import command as demo
 from holdfast.cli.session import help_if_alone
 
@@ -26,6 +26,7 @@ enqueue.add_to(root)
 root.add_typer(jobs.group, name="jobs")
 root.add_typer(dead.group, name="dead")
 root.add_typer(queues.group, name="queues")
+root.add_typer(tenants.group, name="tenants")
 workers.add_to(root)
 migrate.add_to(root)
 doctor.add_to(root)

@@ -63,6 +63,8 @@ def queue_fields(queue: QueueInfo) -> dict[str, Any]:
         "weights": None if settings.weights is None else dict(settings.weights),
         "high_watermark": None if marks is None else marks.high,
         "low_watermark": None if marks is None else marks.low,
+        "high_age_s": None if settings.ages is None else settings.ages.high_s,
+        "low_age_s": None if settings.ages is None else settings.ages.low_s,
     }
 
 

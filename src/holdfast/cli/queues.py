@@ -133,21 +133,44 @@ async def weights(
 async def watermarks(
     session: Session,
     queue: NameArgument,
-    high: Annotated[int, typer.Option("--high", metavar="N", min=1, help="Ready jobs at which it stops accepting.")],
-    low: Annotated[int, typer.Option("--low", metavar="N", min=0, help="Ready jobs at which it accepts again.")],
+    high: Annotated[
+        int | None, typer.Option("--high", metavar="N", min=1, help="Ready jobs at which it stops accepting.")
+    ] = None,
+    low: Annotated[
+        int | None, typer.Option("--low", metavar="N", min=0, help="Ready jobs at which it accepts again.")
+    ] = None,
+    high_age: Annotated[
+        float | None, typer.Option("--high-age", metavar="S", help="Age of the oldest at which it stops accepting.")
+    ] = None,
+    low_age: Annotated[
+        float | None, typer.Option("--low-age", metavar="S", help="Age of the oldest at which it accepts again.")
+    ] = None,
+    no_age: Annotated[bool, typer.Option("--no-age", help="Whatever the age of the oldest.")] = False,
 ) -> None:
-    """Change how many ready jobs a queue takes.
+    """Change how many ready jobs a queue takes, and how old they may get.
 
-    At the high mark it stops accepting, and producers wait; at the low mark it accepts again.
+    At a high mark it stops accepting, and producers wait; once it is down to its low marks it accepts again. Marks on
+    the age of the oldest ready job, in seconds, are beside those on their number; a queue has none until they are set.
 
     \b
     holdfast queues watermarks mail --high 50000 --low 10000
+    holdfast queues watermarks mail --high-age 60 --low-age 10
     """
+    ages: dict[str, float | None] = {}
+    if no_age or high_age is not None or low_age is not None:
+        ages = {"high_age_s": high_age, "low_age_s": low_age}
     async with session.opened() as hf, _noting(session, hf, queue):
-        await hf.queues.set_watermarks(queue, high=high, low=low)
+        await hf.queues.set_watermarks(queue, high=high, low=low, **ages)
+        [now] = [each for each in await hf.queues.list() if each.name == queue]
+    fields = {
+        name: queue_fields(now)[name] for name in ("name", "high_watermark", "low_watermark", "high_age_s", "low_age_s")
+    }
+    marks = [f"{high:,} ready jobs and accepts again at {low:,}"] if high is not None else []
+    if high_age is not None:
+        marks.append(f"an age of {high_age:g} s and accepts again at {low_age:g} s")
+    said = "; at ".join(marks)
     session.out.done(
-        f"queue {queue} stops accepting at {high:,} ready jobs and accepts again at {low:,}",
-        {"name": queue, "high_watermark": high, "low_watermark": low},
+        f"queue {queue} stops accepting at {said}" if said else f"queue {queue} accepts whatever its age", fields
     )
 
 

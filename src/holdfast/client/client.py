@@ -15,6 +15,7 @@ from holdfast.client.jobs import Jobs
 from holdfast.client.placing import Routing
 from holdfast.client.queues import Queues, Workers
 from holdfast.client.request import Request, build_job
+from holdfast.client.tenants import Tenants
 from holdfast.config import Config
 from holdfast.core.errors import InvalidArguments, InvalidOptions, RoutingFailed
 from holdfast.core.job import JobId, NewJob
@@ -55,6 +56,7 @@ class Client:
         self.jobs = Jobs(store, registry, poll_s=config.poll_s)
         self.dead = DeadLetters(store, self.jobs, registry, config)
         self.queues = Queues(store)
+        self.tenants = Tenants(store)
         self.workers = Workers(store)
 
     async def start(self) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.client.jobs import check_reason
-from holdfast.core.backpressure import Watermarks
+from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.names import check_name
 from holdfast.core.priority import check_weights
 from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.shown import shown
+from holdfast.core.unset import UNSET, Unset
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Store
 
@@ -56,9 +57,30 @@ class Queues:
             changes["weights"] = check_weights(priorities)
         await self._change(queue, **changes)
 
-    async def set_watermarks(self, queue: str, *, high: int, low: int) -> None:
-        """At `high` ready jobs the queue stops accepting, at `low` it accepts again."""
-        await self._change(queue, watermarks=Watermarks(high, low))
+    async def set_watermarks(
+        self,
+        queue: str,
+        *,
+        high: int | None = None,
+        low: int | None = None,
+        high_age_s: float | Unset | None = UNSET,
+        low_age_s: float | Unset | None = UNSET,
+    ) -> None:
+        """At `high` ready jobs the queue stops accepting, at `low` it accepts again.
+
+        The same by the age of its oldest ready job, in seconds, beside that or instead of it; both None: no such marks.
+        What is left out stays as it is.
+        """
+        changes: dict[str, object] = {}
+        if high is not None or low is not None:
+            if high is None or low is None:
+                raise InvalidOptions("watermarks: give both high= and low=")
+            changes["watermarks"] = Watermarks(high, low)
+        if high_age_s is not UNSET or low_age_s is not UNSET:
+            changes["ages"] = _ages(high_age_s, low_age_s)
+        if not changes:
+            raise InvalidOptions("watermarks: none was given; give high= and low=, or high_age_s= and low_age_s=")
+        await self._change(queue, **changes)
 
     async def purge(self, queue: str, *, reason: str = "purged") -> int:
         """Cancel everything that waits in this queue; running jobs go on. Returns how many."""
@@ -72,6 +94,14 @@ class Queues:
     async def _change(self, queue: str, **changes: Any) -> None:
         check_name("queue", queue)
         await self._store.set_queue(queue, QueueSettings(**changes), only=tuple(changes))
+
+
+def _ages(high_s: float | Unset | None, low_s: float | Unset | None) -> AgeMarks | None:
+    if high_s is None and low_s is None:
+        return None
+    if isinstance(high_s, Unset) or isinstance(low_s, Unset) or high_s is None or low_s is None:
+        raise InvalidOptions("watermarks: give both high_age_s= and low_age_s=, or both as None")
+    return AgeMarks(high_s, low_s)
 
 
 class Workers:

@@ -42,6 +42,8 @@ class Refusals:
     def error(self, full: Full) -> QueueFull:
         """What to tell a caller who was refused."""
         closed = self.closed.get(full.queue)
-        queue, depth, high, low = full
-        after_s = retry_after(depth, low, None if closed is None else closed.watch.per_s)
-        return QueueFull(queue, depth=depth, high=high, low=low, retry_after=round(after_s, 1))
+        queue, depth, high, low, age_s = full
+        # Where only age keeps it closed, nothing is known from how its depth changes.
+        drain_per_s = None if closed is None or depth <= low else closed.watch.per_s
+        after_s = retry_after(depth, low, drain_per_s)
+        return QueueFull(queue, depth=depth, high=high, low=low, retry_after=round(after_s, 1), age_s=age_s)

@@ -29,6 +29,7 @@ from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
 from holdfast.client.place import Place, refuse_on_a_loop
 from holdfast.client.queues import Queues, Workers
+from holdfast.client.tenants import Tenants
 from holdfast.core.errors import NotOpen
 from holdfast.core.job import JobId, JobInfo
 from holdfast.core.options import Seconds
@@ -142,6 +143,11 @@ class Sync:
     def queues(self) -> Blocking:
         """`hf.queues`, its methods as ordinary functions."""
         return Blocking(self, lambda client: client.queues, Queues)
+
+    @property
+    def tenants(self) -> Blocking:
+        """`hf.tenants`, its methods as ordinary functions."""
+        return Blocking(self, lambda client: client.tenants, Tenants)
 
     @property
     def workers(self) -> Blocking:

@@ -10,6 +10,7 @@ from holdfast.core.errors import InvalidOptions
 from holdfast.core.shown import shown
 
 MOST_JOBS: Final = 1_000_000_000
+LONGEST_AGE_S: Final = 1_000_000_000
 SOONEST_RETRY_S = 1.0
 LATEST_RETRY_S = 60.0
 _MEMORY_S, _APART_S, _SHORTEST_S = 30.0, 0.5, 1.0
@@ -36,11 +37,35 @@ class Watermarks:
             )
 
 
-def gate(closed: bool, depth: int, marks: Watermarks) -> bool:
-    """Whether the queue is closed now: from `high` on yes, down to `low` no, between them as before."""
-    if depth >= marks.high:
+@dataclass(frozen=True, slots=True)
+class AgeMarks:
+    """Beside its depth: a queue closes when its oldest ready job has waited `high_s`, and opens again at `low_s`."""
+
+    high_s: float
+    low_s: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("high_age_s", self.high_s), ("low_age_s", self.low_s)):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LONGEST_AGE_S:
+                raise InvalidOptions(
+                    f"watermarks: {name}={shown(value)} must be a number of seconds, at most {LONGEST_AGE_S:,}"
+                )
+        if not 0 <= self.low_s < self.high_s:
+            raise InvalidOptions(
+                f"watermarks: low_age_s={self.low_s:g} and high_age_s={self.high_s:g} need 0 <= low < high, "
+                "so that the queue opens again when its oldest job is younger than the one it closed for"
+            )
+
+
+def gate(
+    closed: bool, depth: int, marks: Watermarks, *, age_s: float | None = None, ages: AgeMarks | None = None
+) -> bool:
+    """Whether the queue is closed now: from a high mark on yes, once all are down to their low ones no, between them as
+    before. `age_s`: how long its oldest ready job has waited, None: there is none."""
+    age_s = age_s or 0.0
+    if depth >= marks.high or (ages is not None and age_s >= ages.high_s):
         return True
-    if depth <= marks.low:
+    if depth <= marks.low and (ages is None or age_s <= ages.low_s):
         return False
     return closed
 

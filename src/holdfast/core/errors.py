@@ -67,10 +67,19 @@ class RoutingFailed(HoldfastError):
 class QueueFull(HoldfastError):
     """The queue is over its watermark and stayed so until the caller's deadline."""
 
-    def __init__(self, queue: str, *, depth: int, high: int, low: int, retry_after: float) -> None:
+    def __init__(
+        self, queue: str, *, depth: int, high: int, low: int, retry_after: float, age_s: float | None = None
+    ) -> None:
         self.queue = queue
         self.depth = depth
         self.retry_after = retry_after
+        if age_s is not None and depth < high:
+            super().__init__(
+                f"queue {queue!r} is full: of its {depth:,} ready jobs the oldest has waited {age_s:.0f} s, and it "
+                f"accepts more once none is as old; nothing was enqueued; try again in {retry_after:g} s, add "
+                "workers, or raise the watermarks on its age"
+            )
+            return
         super().__init__(
             f"queue {queue!r} is full: {depth:,} jobs are ready (high watermark {high:,}) and it accepts "
             f"more once it has drained to {low:,}; nothing was enqueued; try again in {retry_after:g} s, "

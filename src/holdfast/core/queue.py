@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from holdfast.core.backpressure import Watermarks
+from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions
 
 
@@ -22,6 +22,8 @@ class QueueSettings:
     """Share of this queue against others; a lane's share is queue weight × priority weight."""
     weights: Mapping[str, float] | None = None
     """Weight by priority name."""
+    ages: AgeMarks | None = None
+    """How long the oldest ready job may have waited before it stops accepting, and for it to accept again."""
 
 
 MOST_COUNTED = 10_000

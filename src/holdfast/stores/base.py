@@ -3,7 +3,6 @@
 It promises what DESIGN calls P1–P5: what a method has answered is committed and durable; every write on behalf of
 a running job is fenced by job, token and worker; every ending goes through one routine. A conformance suite in
 `holdfast.testing.contracts` runs on every store. Errors are those of `core.errors`; no driver's error leaves here.
-
 Times that decide anything (leases, due times, expiry) are the store's own clock; callers pass durations.
 """
 
@@ -21,6 +20,7 @@ from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker, WorkerInfo
+from holdfast.stores.tenants import TenantStore
 from holdfast.stores.transactions import GuestStore
 
 # ---------------------------------------------------------------- answers
@@ -57,6 +57,7 @@ class Full(NamedTuple):
     depth: int
     high: int
     low: int
+    age_s: float | None = None  # how long its oldest job has waited, where that matters
 
 
 class Withheld(NamedTuple):
@@ -349,8 +350,8 @@ class DeadStore(Protocol):
     async def purge_dead(self, job_ids: Sequence[JobId]) -> int: ...
 
 
-class QueueStore(Protocol):
-    """Settings of queues, shared by all processes."""
+class QueueStore(TenantStore, Protocol):
+    """Settings of queues and tenants, shared by all processes."""
 
     async def queue_settings(self) -> dict[str, QueueSettings]:
         """Every queue that has settings or has ever had a job."""

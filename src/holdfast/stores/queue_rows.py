@@ -7,23 +7,32 @@ import contextlib
 import json
 from typing import Any
 
-from holdfast.core.backpressure import Watermarks
+from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.priority import LARGEST_WEIGHT, check_weights
 from holdfast.core.queue import QueueSettings
 
+COLUMNS = ("paused", "high", "low", "weight", "weights", "high_age_s", "low_age_s")
 
-def to_row(settings: QueueSettings) -> tuple[bool, int | None, int | None, float, str | None]:
-    """(paused, high, low, weight, weights)."""
+
+def to_row(
+    settings: QueueSettings,
+) -> tuple[bool, int | None, int | None, float, str | None, float | None, float | None]:
+    """In the order of `COLUMNS`."""
     marks = settings.watermarks
     high, low = (marks.high, marks.low) if marks else (None, None)
     weights = None if settings.weights is None else json.dumps(dict(settings.weights))
-    return settings.paused, high, low, settings.weight, weights
+    high_age_s, low_age_s = (settings.ages.high_s, settings.ages.low_s) if settings.ages else (None, None)
+    return settings.paused, high, low, settings.weight, weights, high_age_s, low_age_s
 
 
-def from_row(paused: Any, high: Any, low: Any, weight: Any, weights: Any) -> QueueSettings:
+def from_row(
+    paused: Any, high: Any, low: Any, weight: Any, weights: Any, high_age_s: Any = None, low_age_s: Any = None
+) -> QueueSettings:
     """Settings as stored."""
-    marks = by_priority = None
+    marks = by_priority = ages = None
+    with contextlib.suppress(InvalidOptions, TypeError):
+        ages = None if high_age_s is None else AgeMarks(high_age_s, low_age_s)
     with contextlib.suppress(InvalidOptions, TypeError):
         marks = None if high is None else Watermarks(high, low)
     with contextlib.suppress(ValueError, TypeError, RecursionError):
@@ -31,5 +40,9 @@ def from_row(paused: Any, high: Any, low: Any, weight: Any, weights: Any) -> Que
         by_priority = found and check_weights(found) and found
     valid = isinstance(weight, int | float) and 0 <= weight <= LARGEST_WEIGHT
     return QueueSettings(
-        paused=bool(paused), watermarks=marks, weight=float(weight) if valid else 1.0, weights=by_priority
+        paused=bool(paused),
+        watermarks=marks,
+        weight=float(weight) if valid else 1.0,
+        weights=by_priority,
+        ages=ages,
     )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.backpressure import DrainWatch, Watermarks, gate, retry_after
+from holdfast.core.backpressure import AgeMarks, DrainWatch, Watermarks, gate, retry_after
 from holdfast.core.errors import InvalidOptions
 
 marks_and_depths = st.integers(0, 50).flatmap(
@@ -109,3 +109,69 @@ def test_a_steady_drain_is_measured_as_such_and_few_points_are_kept(per_s: int, 
         watch.saw(round(1_000_000 - per_s * at_s), at_s)
     assert len(watch._points) <= 62
     assert watch.per_s is None or watch.per_s == pytest.approx(per_s, abs=1.1)
+
+
+# ---------------------------------------------------------------- age
+
+DEPTHS, AGES = Watermarks(high=40, low=10), AgeMarks(high_s=60.0, low_s=5.0)
+depths_and_ages = st.lists(st.tuples(st.integers(0, 60), st.none() | st.floats(0, 90)), max_size=80)
+
+
+@pytest.mark.parametrize(
+    ("depth", "age_s", "was_open", "was_closed"),
+    [
+        (0, None, False, False),
+        (5, 5.0, False, False),
+        (5, 6.0, False, True),
+        (5, 60.0, True, True),
+        (11, 1.0, False, True),
+        (40, 1.0, True, True),
+        (39, 59.9, False, True),
+        (40, 60.0, True, True),
+    ],
+)
+def test_either_closes_and_both_open(depth: int, age_s: float | None, was_open: bool, was_closed: bool) -> None:
+    assert gate(False, depth, DEPTHS, age_s=age_s, ages=AGES) is was_open
+    assert gate(True, depth, DEPTHS, age_s=age_s, ages=AGES) is was_closed
+
+
+@given(depths_and_ages)
+def test_it_switches_at_most_once_per_crossing_of_the_bands(seen: list[tuple[int, float | None]]) -> None:
+    """To close, a high mark must be reached; to open, all must be at their low ones: in between it cannot flutter."""
+    closed, switches, crossings, above = False, 0, 0, False
+    for depth, age_s in seen:
+        after = gate(closed, depth, DEPTHS, age_s=age_s, ages=AGES)
+        switches += after != closed
+        closed = after
+        high = depth >= DEPTHS.high or (age_s or 0.0) >= AGES.high_s
+        low = depth <= DEPTHS.low and (age_s or 0.0) <= AGES.low_s
+        if high != above and (high or low):
+            above, crossings = high, crossings + 1
+        assert switches == crossings
+        assert closed == above
+
+
+@given(depths_and_ages)
+def test_without_marks_age_changes_nothing(seen: list[tuple[int, float | None]]) -> None:
+    closed = False
+    for depth, age_s in seen:
+        assert gate(closed, depth, DEPTHS, age_s=age_s) == gate(closed, depth, DEPTHS)
+        closed = gate(closed, depth, DEPTHS)
+
+
+@pytest.mark.parametrize(
+    ("high_s", "low_s", "sentence"),
+    [
+        (1.0, 1.0, "need 0 <= low < high"),
+        (1.0, 2.0, "need 0 <= low < high"),
+        (1.0, -1.0, "need 0 <= low < high"),
+        (math.inf, 1.0, "must be a number of seconds"),
+        (math.nan, 1.0, "must be a number of seconds"),
+        (10**400, 1.0, "must be a number of seconds"),
+        (True, 0.0, "must be a number of seconds"),
+        ("60", 1.0, "must be a number of seconds"),
+    ],
+)
+def test_marks_of_age_without_sense_are_refused(high_s: Any, low_s: Any, sentence: str) -> None:
+    with pytest.raises(InvalidOptions, match=sentence):
+        AgeMarks(high_s, low_s)

@@ -20,6 +20,7 @@ from holdfast.stores.base import Claim, Hint
 from holdfast.stores.postgres.end import Ending, end_jobs, lock_limit, take_slots
 from holdfast.stores.postgres.floors import Floors
 from holdfast.stores.postgres.settle import park
+from holdfast.stores.postgres.tenants import reach
 from holdfast.stores.postgres.transaction import Place, Tx
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ async def _take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> list[Claime
     await tx.fetch("claim_jobs.leave_ready", [row["job_id"] for row in rows])
     for row in rows:
         tx.left_ready(row["queue"])
+    await reach(tx, worker, [_place(row) for row in rows])
     runnable = await _runnable(tx, rows)
     leases = await tx.many("claim_jobs.lease", [_place(row) for row in runnable], worker, tx.now)
     if leases:

@@ -41,6 +41,8 @@ class Engine:
 
     def __init__(self, url: str, *, schema: str, pooled: bool, place: str, tell: Callable[[Tx], None]) -> None:
         self.sql = statements(schema)
+        self.tenanted: set[str] = set()
+        """Queues with tenants, as far as this process knows."""
         self.place = place
         self._tell = tell
         self._pid = os.getpid()
@@ -165,7 +167,8 @@ class Engine:
     async def _tx(self, connection: Connection[Any], left: list[str] | None = None) -> Tx:
         if left:  # of a try that was rolled back
             left.clear()
-        return Tx(connection, self.sql, await connection.fetchval(self.sql["transaction.now"]), left=left)
+        now = await connection.fetchval(self.sql["transaction.now"])
+        return Tx(connection, self.sql, now, self.tenanted, left=left)
 
     async def _begin(self, verb: str) -> None:
         try:

@@ -8,7 +8,7 @@ look. So the bound is soft by what the producers put in within that moment.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.core.backpressure import Watermarks, gate
@@ -32,8 +32,9 @@ _FOLDED_AT_ONCE = 5000
 class Gates:
     """The gates of all queues, as one process sees them."""
 
-    def __init__(self, query: Query, *, watermarks: Watermarks, clock: Clock) -> None:
+    def __init__(self, query: Query, tenanted: set[str], *, watermarks: Watermarks, clock: Clock) -> None:
         self._query = query
+        self._tenanted = tenanted
         self._watermarks = watermarks
         self._clock = clock
         self._met: set[str] = set()
@@ -44,12 +45,16 @@ class Gates:
         """Look afresh: marks may have changed."""
         self._room.clear()
 
-    async def meet(self, queues: Iterable[str]) -> None:
-        """Make the store know of these queues."""
-        new = set(queues) - self._met
+    async def meet(self, jobs: Sequence[NewJob]) -> None:
+        """Make the store know of the queues of these jobs, and of those in which they name a tenant."""
+        new = {job.queue for job in jobs} - self._met
         if new:
             await self._query("queues.meet", sorted(new))
             self._met |= new
+        named = {job.queue for job in jobs if job.tenant} - self._tenanted
+        if named:
+            await self._query("tenants.mark", sorted(named))
+            self._tenanted |= named
 
     async def shut(self, jobs: Sequence[NewJob]) -> dict[str, Full]:
         """The queues among those of these jobs that do not accept now. Below its mark a queue takes a whole batch."""
@@ -82,15 +87,20 @@ class Gates:
         shut: dict[str, Full] = {}
         changed: list[tuple[str, bool]] = []
         unfolded = 0
-        for queue, depth, closed, high, low, changes in await self._query("queues.depths", queues):
-            marks = from_row(False, high, low, 1.0, None).watermarks or self._watermarks
+        for row in await self._query("queues.look", queues):
+            queue, depth, closed, high, low, changes, tenanted, *ages_s, age_s = row
+            if tenanted:
+                self._tenanted.add(queue)
+            settings = from_row(False, high, low, 1.0, None, *ages_s)
+            marks = settings.watermarks or self._watermarks
             unfolded += changes
-            now_closed = gate(closed, depth, marks)
+            now_closed = gate(closed, depth, marks, age_s=age_s, ages=settings.ages)
             if now_closed != closed:
                 changed.append((queue, now_closed))
             if now_closed:
-                shut[queue] = Full(queue, depth, marks.high, marks.low)
-            self._room[queue] = 0 if now_closed else int(marks.high * _NEAR) - depth
+                shut[queue] = Full(queue, depth, marks.high, marks.low, age_s)
+            # Age does not grow by what is put in, so that no number of jobs is known to be harmless.
+            self._room[queue] = 0 if now_closed or settings.ages else int(marks.high * _NEAR) - depth
             self._seen_s[queue] = now_s
         if changed:
             await self._query("queues.set_gates", [queue for queue, _ in changed], [closed for _, closed in changed])

@@ -27,6 +27,8 @@ _ENQUEUE: dict[str, str] = {
     "idempotency_key": "INSERT, UPDATE",
     "depth": "INSERT, UPDATE",
     "depth_change": "INSERT, UPDATE, DELETE",
+    "tenant_tag": "INSERT, UPDATE",
+    "tenant_note": "INSERT",
     "active": "UPDATE",
     "done": "INSERT",
     **dict.fromkeys((*_WAITING, *_ATTACHED), "INSERT, UPDATE, DELETE"),
@@ -38,6 +40,7 @@ _DECIDE: dict[str, str] = _ENQUEUE | {
     "attempt": "UPDATE, DELETE",
     "progress": "DELETE",
     "queue_setting": "INSERT, UPDATE",
+    "tenant_setting": "INSERT, UPDATE, DELETE",
 }
 _WORK: dict[str, str] = _ENQUEUE | {
     "job": "INSERT, DELETE",
@@ -50,6 +53,9 @@ _WORK: dict[str, str] = _ENQUEUE | {
     "attempt": "INSERT, DELETE",
     "progress": "INSERT, UPDATE, DELETE",
     "leader": "INSERT, UPDATE, DELETE",
+    "tenant_tag": "INSERT, UPDATE, DELETE",
+    "tenant_note": "INSERT, UPDATE, DELETE",
+    "lane_reached": "INSERT, UPDATE",
 }
 _TABLES: Mapping[str, Mapping[str, str]] = {
     "dashboard": {},
@@ -57,7 +63,8 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     "operator": _DECIDE,
     "worker": _WORK,
 }
-_ENQUEUING = ("clock", "insert_jobs", "insert_new_jobs", "take_keys")
+_FAIR = ("cost_of", "next_tag", "give_tags", "guess_tags", "insert_fair_jobs")
+_ENQUEUING = ("clock", "insert_jobs", "insert_new_jobs", "take_keys", *_FAIR)
 _FUNCTIONS = {
     "dashboard": ("clock",),
     "api": _ENQUEUING,

@@ -15,6 +15,7 @@ from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
 from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, InsertResult, Withheld
 from holdfast.stores.judging import Holder, judge
+from holdfast.stores.postgres import tenants
 from holdfast.stores.postgres.transaction import Place, Tx
 
 if TYPE_CHECKING:
@@ -22,18 +23,24 @@ if TYPE_CHECKING:
 
 
 async def insert_ordinary(
-    call: Callable[..., Awaitable[list[Record]]], jobs: Sequence[NewJob]
+    call: Callable[..., Awaitable[list[Record]]], jobs: Sequence[NewJob], tenanted: set[str]
 ) -> list[InsertResult] | None:
     """All of them by one statement; None unless all are ready at once, with nothing attached to any."""
     if not are_ordinary(jobs):
         return None
+    fair = not tenanted.isdisjoint(job.queue for job in jobs) if tenanted else False
     try:
-        await call("insert_jobs.new", *new_columns(jobs))
+        if fair:
+            await call("insert_jobs.fair", *fair_columns(jobs, tenanted))
+        else:
+            await call("insert_jobs.new", *new_columns(jobs))
     except StoreDataError as error:
         if not isinstance(error.__cause__, asyncpg.UniqueViolationError):
             raise
     else:
         return [Inserted(job.id, State.READY) for job in jobs]
+    if fair:
+        return None
     # Some are there already: an earlier call, whose answer was lost, or an id that comes twice.
     fresh = {row[0] for row in await call("insert_jobs.ordinary", *ordinary_columns(jobs))}
     if None in fresh:  # all of them are, after all
@@ -61,6 +68,13 @@ def new_columns(jobs: Sequence[NewJob]) -> list[list[object]]:
         _given(column.options),
         *_rare(jobs, column),
     ]
+
+
+def fair_columns(jobs: Sequence[NewJob], tenanted: set[str]) -> list[Any]:
+    """The arguments of the function `insert_fair_jobs`."""
+    columns: list[Any] = new_columns(jobs)
+    kinds = list(zip(*columns[4:7], strict=True))
+    return columns + tenants.fair_columns(jobs, kinds, tenanted)
 
 
 def ordinary_columns(jobs: Sequence[NewJob]) -> list[list[object]]:

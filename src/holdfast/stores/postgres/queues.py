@@ -12,7 +12,7 @@ from holdfast.core.queue import MOST_COUNTED, QueueInfo, QueueSettings
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres.transaction import Tx
-from holdfast.stores.queue_rows import from_row, to_row
+from holdfast.stores.queue_rows import COLUMNS, from_row, to_row
 
 if TYPE_CHECKING:
     from asyncpg import Record
@@ -48,7 +48,7 @@ async def list_queues(tx: Tx) -> list[QueueInfo]:
             accepting=not row["closed"],
             oldest_ready_s=_age_s(tx.now, oldest.get(row["queue"])),
             by_priority=lanes[row["queue"]],
-            settings=from_row(*(row[name] for name in ("paused", "high", "low", "weight", "weights"))),
+            settings=from_row(*map(row.get, COLUMNS)),
             **{name: row[name] for name in ("ready", "scheduled", "blocked", "parked", "running", "dead")},
         )
         for row in rows

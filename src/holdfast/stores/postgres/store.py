@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.cause import Cause
@@ -49,6 +49,7 @@ from holdfast.stores.postgres import (
     queues,
     settle,
     sweep,
+    tenants,
     waiting,
     workers,
 )
@@ -88,7 +89,7 @@ class PostgresStore:
         self._clock = clock or SystemClock()
         self._engine = Engine(url, schema=schema, pooled=pooled, place=opening.place_of(url, schema), tell=self._tell)
         self._floors = Floors(self._clock)
-        self._gates = Gates(self._engine.look, watermarks=watermarks, clock=self._clock)
+        self._gates = Gates(self._engine.look, self._engine.tenanted, watermarks=watermarks, clock=self._clock)
         self._wakeups = Wakeups(
             self._engine.doorway,
             channel=f"holdfast_{schema}",
@@ -107,6 +108,7 @@ class PostgresStore:
                 if migrate:
                     await migrating.migrate(connection, self.schema, place)
                 await migrating.check_schema_version(connection, self.schema, place)
+                self._learn_tenanted(await connection.fetch(self._engine.sql["tenants.tenanted"]))
         except BaseException:  # nobody closes what was never open
             await self._engine.close()
             raise
@@ -163,13 +165,14 @@ class PostgresStore:
     ) -> list[InsertResult]:
         if not jobs:
             return []
-        shut = await self._gates.shut(jobs) if admit else {}
+        shut = await self._gates.shut(jobs)  # also for those that go past: it tells which queues have tenants
+        shut = shut if admit else {}
         if not (whole and shut):
-            await self._gates.meet({job.queue for job in jobs} - shut.keys())
+            await self._gates.meet([job for job in jobs if job.queue not in shut] if shut else jobs)
         engine = self._engine
         if not shut:
             inserting = partial(engine.call, "insert_jobs", engine.inserts)
-            answers = await insert.insert_ordinary(inserting, jobs)
+            answers = await insert.insert_ordinary(inserting, jobs, engine.tenanted)
             if answers is not None:
                 self._wakeups.tell(Hint.READY)
                 return answers
@@ -340,7 +343,11 @@ class PostgresStore:
     # ------------------------------------------------------------ queues
 
     async def queue_settings(self) -> dict[str, QueueSettings]:
+        self._learn_tenanted(await self._engine.query("tenants.tenanted"))
         return queues.settings_of(await self._engine.query("queues.settings"))
+
+    def _learn_tenanted(self, rows: Iterable[Any]) -> None:
+        self._engine.tenanted.update(row[0] for row in rows)
 
     async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
         await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only))
@@ -351,6 +358,12 @@ class PostgresStore:
 
     async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:
         return await self._do("purge_queue", partial(waiting.purge_queue, queue=queue, reason=reason, limit=limit))
+
+    async def tenant_weights(self) -> dict[str, float]:
+        return dict(map(tuple, await self._engine.query("tenants.weights")))
+
+    async def set_tenant_weight(self, tenant: str, weight: float | None) -> None:
+        await self._do("set_tenant_weight", partial(tenants.set_weight, tenant=tenant, weight=weight))
 
     # ------------------------------------------------------------ reports
 

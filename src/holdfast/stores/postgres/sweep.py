@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.core.errors import StoreUnavailable
 from holdfast.stores.base import Swept
 from holdfast.stores.postgres.end import count_arrivals, lock_limit, release, try_lock_limit, unpark_waiters
+from holdfast.stores.postgres.tenants import forget
 from holdfast.stores.postgres.transaction import Tx
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _COMPARED = 10_000
 async def sweep(tx: Tx, *, limit: int) -> Swept:
     """Put right what nothing else did; every count but that of old keys is zero on a healthy store. Not the limits."""
     keys = await tx.fetch("sweep.drop_keys", tx.now, limit)
+    await forget(tx, limit=limit)
     arrived = Counter(row[0] for row in await tx.fetch("sweep.uncounted", limit))
     await count_arrivals(tx, arrived)
     released = await release(tx, [row[0] for row in await tx.fetch("sweep.releasable", limit)])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.core.job import JobId
 from holdfast.stores.base import Hint
+from holdfast.stores.postgres.tenants import tagged
 
 if TYPE_CHECKING:
     from asyncpg import Record
@@ -39,13 +40,36 @@ class Place(NamedTuple):
 class Tx:
     """One verb's transaction; `now` is read once, from the database's clock, and holds for all of it."""
 
-    __slots__ = ("_depth", "_sql", "connection", "drained", "hints", "left", "now", "returned")
+    __slots__ = (
+        "_depth",
+        "_sql",
+        "_tails",
+        "connection",
+        "drained",
+        "hints",
+        "is_guest",
+        "left",
+        "now",
+        "returned",
+        "tenanted",
+    )
 
     def __init__(
-        self, connection: Fetches, sql: Mapping[str, str], now: datetime, *, left: list[str] | None = None
+        self,
+        connection: Fetches,
+        sql: Mapping[str, str],
+        now: datetime,
+        tenanted: Collection[str] = (),
+        *,
+        is_guest: bool = False,
+        left: list[str] | None = None,
     ) -> None:
         self.connection = connection
         self.now = now
+        self.is_guest = is_guest
+        """The transaction is a user's: others must not wait for anything in it."""
+        self.tenanted = tenanted
+        """Queues with tenants, as far as this process knows."""
         self.hints = Hint.NOTHING
         self.returned = False
         """Jobs came back to their old places, before others that may have been claimed since."""
@@ -55,6 +79,7 @@ class Tx:
         """Limits that others had in hand, whose waiters are looked after later; None: this verb waits for them."""
         self._sql = sql
         self._depth: Counter[str] = Counter()
+        self._tails: list[Place] = []
 
     async def fetch(self, statement: str, *args: object) -> list[Record]:
         """Run a statement of `sql/`, named `file.name`."""
@@ -73,7 +98,20 @@ class Tx:
         return await self.fetch(statement, *map(list, zip(*rows, strict=True)), *args) if rows else []
 
     async def enter_ready(self, places: Sequence[Place]) -> None:
-        """Insert into `ready`, in this order where they go to the tail."""
+        """Insert into `ready`, in this order where they go to the tail.
+
+        Where they need tags for it, at the end of the verb: nobody has to wait for those for longer than needed, and we
+        wait for nothing else while we hold them. Whatever else goes to a tail then goes with them: numbers are in the
+        order in which jobs came, also over queues, and the smallest is the first in the line for a limit.
+        """
+        if self.tenanted:
+            tails = [place for place in places if place.seq is None]
+            if self._tails or any(place.queue in self.tenanted for place in tails):
+                self._tails += tails
+                places = [place for place in places if place.seq is not None]
+        await self._enter_ready(places)
+
+    async def _enter_ready(self, places: Sequence[Place]) -> None:
         if places:
             await self.many("transaction.enter_ready", places, self.now)
             self._depth.update(place.queue for place in places)
@@ -85,7 +123,10 @@ class Tx:
         self._depth[queue] -= count
 
     async def close_verb(self) -> None:
-        """Write the changes of depth that this verb made; same transaction."""
+        """Write what is left to be written of this verb: tags, and the changes of depth; same transaction."""
+        if self._tails:
+            places, self._tails = self._tails, []
+            await self._enter_ready(await tagged(self, places))
         changes = [(queue, change) for queue, change in self._depth.items() if change]
         await self.many("transaction.change_depth", changes)
         self.drained += [queue for queue, change in changes if change < 0]

@@ -45,7 +45,7 @@ class GuestVisit:
     async def admit(self, jobs: Sequence[NewJob]) -> None:
         if any(job.waits_for for job in jobs):  # it would have to mark the jobs it waits for, and others wait for these
             raise InvalidOptions("connection=: a job that waits for others cannot be enqueued inside your transaction")
-        await self._gates.meet({job.queue for job in jobs})
+        await self._gates.meet(jobs)
         self._shut = await self._gates.shut(jobs)
         [home] = await self._engine.query("visits.home")
         self._home = tuple(home)
@@ -82,11 +82,12 @@ class GuestVisit:
                 f"connection=: leads to database {here[-1]!r} of another server than the store's, or to another "
                 f"database of it; it needs to be that of {self._engine.place}"
             )
-        if not self._shut and insert.are_ordinary(jobs):
+        tenanted = self._engine.tenanted
+        if not self._shut and insert.are_ordinary(jobs) and tenanted.isdisjoint(job.queue for job in jobs):
             # By the statement that does not fail for an id that is there: no error of ours in a user's transaction.
             await guest.fetch(sql["insert_jobs.ordinary"], *insert.ordinary_columns(jobs))
             return [Inserted(job.id, State.READY) for job in jobs], Hint.READY
-        tx = Tx(guest, sql, _EPOCH + timedelta(microseconds=int(now_us)))
+        tx = Tx(guest, sql, _EPOCH + timedelta(microseconds=int(now_us)), tenanted, is_guest=True)
         answers = await insert.add_jobs(tx, jobs, whole=True, shut=self._shut)
         await tx.close_verb()
         return answers, tx.hints

@@ -56,7 +56,15 @@ async def _after_loss(tx: Tx, leases: Sequence[Lease], cause: Cause, why: str) -
 
 
 async def unpark_jobs(tx: Tx, *, reason: str, keys: Sequence[str]) -> int:
-    """Lift a reason: what waited longest under these keys is ready, at its old place; a bounded number at a time."""
+    """Lift a reason: what waited longest under these keys is ready, at its old place; a bounded number at a time.
+
+    In a queue with tenants it goes to the tail of its tenant's jobs: else a tenant of whom many were parked would be
+    the only one to run for a while.
+    """
     rows = await tx.fetch("workers.unpark", reason, keys, UNPARKED_AT_ONCE)
-    await tx.enter_ready([Place._make(row) for row in rows])
-    return len(rows)
+    places = sorted((Place._make(row) for row in rows), key=lambda place: place.seq or 0)
+    at_tails = [
+        place._replace(tag=0, seq=None) if place.tag and place.queue in tx.tenanted else place for place in places
+    ]
+    await tx.enter_ready(at_tails)
+    return len(places)

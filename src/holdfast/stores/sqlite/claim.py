@@ -14,6 +14,7 @@ from holdfast.core.state import State
 from holdfast.stores.base import Claim, Hint
 from holdfast.stores.sqlite.end import Ending, bury_headless, end_jobs, take_slot
 from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.tenants import reach
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("claim_jobs")
@@ -57,6 +58,7 @@ def _take(tx: Tx, worker: WorkerId, lane: Lane, pick: str, quota: int) -> tuple[
         return [], 0
     tx.db.executemany(SQL["leave_ready"], [(*lane, row[1], row[0]) for row in rows])
     tx.left_ready(lane.queue, len(rows))
+    reach(tx, *lane, rows[-1][1])
     token = tx.take_numbers("token", len(rows))
     leases: list[tuple[Any, ...]] = []
     jobs: list[ClaimedJob] = []

@@ -12,6 +12,7 @@ from holdfast.core.options import DEFAULT_PRIORITY, DEFAULT_QUEUE
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("end_jobs")
@@ -141,7 +142,7 @@ def release(tx: Tx, join_id: bytes) -> None:
     if lane is None:
         bury_headless(tx, join_id, 0)
         return
-    tx.enter_ready([(*lane, 0, tx.take_numbers("seq", 1), join_id, 0, 0, 0)])
+    queue_up(tx, [(*lane, join_id, 0, 0, 0)])
 
 
 def _forget_join(tx: Tx, join_id: bytes) -> None:

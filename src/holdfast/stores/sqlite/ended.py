@@ -9,6 +9,8 @@ from holdfast.core.state import State
 from holdfast.stores.base import Swept
 from holdfast.stores.sqlite.end import bury_headless, release, unpark_waiters
 from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.tails import queue_up
+from holdfast.stores.sqlite.tenants import Forgetting
 from holdfast.stores.sqlite.transaction import Tx
 
 DEAD = load("dead")
@@ -31,7 +33,7 @@ def replay_jobs(tx: Tx, job_ids: Sequence[JobId]) -> int:
             bury_headless(tx, job_id.bytes, row[1])
             continue
         tx.db.execute(DEAD["close_chapter"], (job_id.bytes, row[0]))
-        tx.enter_ready([(*lane, 0, tx.take_numbers("seq", 1), job_id.bytes, 0, 0, 0)])
+        queue_up(tx, [(*lane, job_id.bytes, 0, 0, 0)])
         count += 1
     return count
 
@@ -66,9 +68,10 @@ def _forget(tx: Tx, job_ids: Sequence[bytes]) -> None:
         tx.db.executemany(PRUNE[statement], rows)
 
 
-def sweep(tx: Tx, *, limit: int) -> Swept:
+def sweep(tx: Tx, *, limit: int, tags: Forgetting) -> Swept:
     """Put right what nothing else did; every count but that of old keys is zero on a healthy store."""
     keys = tx.db.execute(SWEEP["drop_keys"], (tx.now, limit)).rowcount
+    tags.forget(tx, limit=limit)
     slots = tx.db.execute(SWEEP["stale_slots"], (limit,)).rowcount
     waiting = tx.db.execute(SWEEP["waiting_keys"], (limit,)).fetchall()
     unparked = sum(unpark_waiters(tx, key) for (key,) in waiting)

@@ -7,12 +7,13 @@ import sqlite3
 from collections.abc import Sequence
 from uuid import UUID
 
-from holdfast.core.backpressure import gate
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
 from holdfast.stores.base import Conflict, Full, Hint, Inserted, InsertResult, Withheld
 from holdfast.stores.judging import Holder, judge
 from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.tails import queue_up
+from holdfast.stores.sqlite.tenants import mark_tenanted
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("insert_jobs")
@@ -20,7 +21,11 @@ SQL = load("insert_jobs")
 
 def insert_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, admit: bool) -> list[InsertResult]:
     """One answer per job, in order. `whole`: when one cannot be taken, none is."""
-    refused = _judge(tx, jobs, _shut_queues(tx, jobs) if admit else {})
+    shut = _shut_queues(tx, jobs)  # also for those that go past: it tells which queues have tenants
+    shut = shut if admit else {}
+    if named := {job.queue for job in jobs if job.tenant}:
+        mark_tenanted(tx, named)
+    refused = _judge(tx, jobs, shut)
     if whole and any(isinstance(answer, Conflict | Full) for answer in refused.values()):
         return [refused.get(index, Withheld()) for index in range(len(jobs))]
     kept = [job for index, job in enumerate(jobs) if index not in refused] if refused else jobs
@@ -38,12 +43,11 @@ def _shut_queues(tx: Tx, jobs: Sequence[NewJob]) -> dict[str, Full]:
     shut: dict[str, Full] = {}
     for queue in {job.queue for job in jobs}:
         depth, closed = tx.depth_of(queue)
-        marks = tx.marks_of(queue)
-        now_closed = gate(closed, depth, marks)
-        if now_closed != closed:
-            tx.set_gate(queue, closed=now_closed)
-        if now_closed:
-            shut[queue] = Full(queue, depth, marks.high, marks.low)
+        judged = tx.judge(queue, depth, closed=closed)
+        if judged.closed != closed:
+            tx.set_gate(queue, closed=judged.closed)
+        if judged.closed:
+            shut[queue] = Full(queue, depth, judged.marks.high, judged.marks.low, judged.age_s)
     return shut
 
 
@@ -133,9 +137,7 @@ def _place(tx: Tx, jobs: Sequence[NewJob]) -> list[State]:
         else:
             ready.append(job)
             states.append(State.READY)
-    if ready:
-        seq = tx.take_numbers("seq", len(ready))
-        tx.enter_ready([(job.queue, job.priority, 0, seq + n, job.id.bytes, 0, 0, 0) for n, job in enumerate(ready)])
+    queue_up(tx, [(job.queue, job.priority, job.id.bytes, 0, 0, 0) for job in ready])
     return states
 
 

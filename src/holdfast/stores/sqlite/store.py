@@ -38,7 +38,7 @@ from holdfast.stores.base import (
     Renewal,
     Swept,
 )
-from holdfast.stores.sqlite import claim, ended, insert, inspect, leader, queues, settle, waiting, workers
+from holdfast.stores.sqlite import claim, ended, insert, inspect, leader, queues, settle, tenants, waiting, workers
 from holdfast.stores.sqlite.reader import Reader
 from holdfast.stores.sqlite.writer import Writer
 from holdfast.stores.transactions import Finish, Visit
@@ -60,6 +60,7 @@ class SqliteStore:
         # Two: a slow report must not keep the engine's own questions waiting.
         self._reader = Reader(path, name="engine")
         self._reports = Reader(path, name="report")
+        self._forgetting = tenants.Forgetting()
 
     async def open(self) -> None:
         await in_new_thread(self._writer.open)
@@ -173,7 +174,7 @@ class SqliteStore:
         return await self._writer.submit("prune_jobs", partial(prune, limit=limit))
 
     async def sweep(self, *, limit: int) -> Swept:
-        return await self._writer.submit("sweep", partial(ended.sweep, limit=limit))
+        return await self._writer.submit("sweep", partial(ended.sweep, limit=limit, tags=self._forgetting))
 
     async def fold_depths(self, *, limit: int) -> int:
         return 0  # there is one writer, who keeps the depths themselves
@@ -198,6 +199,7 @@ class SqliteStore:
     # ------------------------------------------------------------ queues
 
     async def queue_settings(self) -> dict[str, QueueSettings]:
+        self._writer.tenanted |= await self._reader.query(tenants.tenanted)
         return await self._reader.query(queues.queue_settings)
 
     async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
@@ -207,6 +209,15 @@ class SqliteStore:
         return await self._writer.submit(
             "purge_queue", partial(waiting.purge_queue, queue=queue, reason=reason, limit=limit)
         )
+
+    # ------------------------------------------------------------ tenants
+
+    async def tenant_weights(self) -> dict[str, float]:
+        return await self._reader.query(tenants.weights)
+
+    async def set_tenant_weight(self, tenant: str, weight: float | None) -> None:
+        setting = partial(tenants.set_weight, tenant=tenant, weight=weight)
+        await self._writer.submit("set_tenant_weight", setting)
 
     # ------------------------------------------------------------ reports
 

@@ -6,27 +6,41 @@ import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import NamedTuple
 
 from holdfast.core.backpressure import Watermarks, gate
 from holdfast.stores.base import Hint
+from holdfast.stores.queue_rows import from_row
 from holdfast.stores.sqlite.statements import load
 
 SQL = load("transaction")
 
 #: (queue, priority, tag, seq, job_id, attempt, losses, crashes)
 ReadyRow = tuple[str, int, int, int, bytes, int, int, int]
+#: (queue, priority, job_id, attempt, losses, crashes)
+TailRow = tuple[str, int, bytes, int, int, int]
 _queue_of = itemgetter(0)
+
+
+class Judgement(NamedTuple):
+    """Whether a queue is closed, and by what that was judged."""
+
+    closed: bool
+    marks: Watermarks
+    age_s: float | None
 
 
 class Tx:
     """One verb's part of a `BEGIN IMMEDIATE … COMMIT` group; `now` is read once and holds for all of it."""
 
-    __slots__ = ("_depth", "db", "hints", "now", "watermarks")
+    __slots__ = ("_depth", "db", "hints", "now", "tenanted", "watermarks")
 
-    def __init__(self, db: sqlite3.Connection, now: float, watermarks: Watermarks) -> None:
+    def __init__(self, db: sqlite3.Connection, now: float, watermarks: Watermarks, tenanted: set[str]) -> None:
         self.db = db
         self.now = now
         self.watermarks = watermarks
+        self.tenanted = tenanted
+        """Queues with tenants, as far as this process knows."""
         self.hints = Hint.NOTHING
         self._depth: Counter[str] = Counter()
 
@@ -50,19 +64,27 @@ class Tx:
         """Write the depths that this verb changed, and open gates that have drained; same transaction."""
         for queue, change in self._depth.items():
             ready, closed = self.db.execute(SQL["change_depth"], (queue, change)).fetchone()
-            if closed and not gate(True, ready, self.marks_of(queue)):
+            if closed and not self.judge(queue, ready, closed=True).closed:
                 self.set_gate(queue, closed=False)
                 self.hints |= Hint.OPENED
         self._depth.clear()
 
-    def marks_of(self, queue: str) -> Watermarks:
-        """The queue's own watermarks, else the defaults."""
-        row = self.db.execute(SQL["watermarks"], (queue,)).fetchone()
-        return Watermarks(row[0], row[1]) if row else self.watermarks
+    def judge(self, queue: str, depth: int, *, closed: bool) -> Judgement:
+        """By the queue's own watermarks, or the defaults; the age is looked at only where there are marks for it."""
+        high, low, *ages_s = self.db.execute(SQL["watermarks"], (queue,)).fetchone() or (None, None, None, None)
+        settings = from_row(False, high, low, 1.0, None, *ages_s)
+        marks = settings.watermarks or self.watermarks
+        age_s = None
+        if settings.ages is not None:
+            (entered_at,) = self.db.execute(SQL["oldest"], (queue,)).fetchone()
+            age_s = None if entered_at is None else self.now - entered_at
+        return Judgement(gate(closed, depth, marks, age_s=age_s, ages=settings.ages), marks, age_s)
 
     def depth_of(self, queue: str) -> tuple[int, bool]:
         """(ready jobs, gate closed) as this transaction sees it."""
-        ready, closed = self.db.execute(SQL["depth"], (queue,)).fetchone() or (0, 0)
+        ready, closed, tenanted = self.db.execute(SQL["depth"], (queue,)).fetchone() or (0, 0, 0)
+        if tenanted:
+            self.tenanted.add(queue)
         return ready + self._depth[queue], bool(closed)
 
     def set_gate(self, queue: str, *, closed: bool) -> None:

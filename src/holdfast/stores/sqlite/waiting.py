@@ -9,6 +9,7 @@ from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer, Hint, Promotion
 from holdfast.stores.sqlite.end import Ending, bury_headless, end_jobs
 from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("waiting")
@@ -18,9 +19,8 @@ def promote_jobs(tx: Tx, *, limit: int) -> Promotion:
     """`scheduled` and due → `ready`, the earliest due first, at the tail of their lanes."""
     found = sorted(tx.db.execute(SQL["due"], (tx.now, limit)).fetchall())
     lanes = [tx.db.execute(SQL["lane"], (row[1],)).fetchone() for row in found]
-    due = [(lane, row[1:]) for lane, row in zip(lanes, found, strict=True) if lane is not None]
-    seq = tx.take_numbers("seq", len(due)) if due else 0
-    tx.enter_ready([(*lane, 0, seq + n, *row) for n, (lane, row) in enumerate(due)])
+    due = [(*lane, *row[1:]) for lane, row in zip(lanes, found, strict=True) if lane is not None]
+    queue_up(tx, due)
     for lane, (_, job_id, attempt, *_) in zip(lanes, found, strict=True):
         if lane is None:
             bury_headless(tx, job_id, attempt)

@@ -15,6 +15,7 @@ from holdfast.stores.base import HeldJob, Reaped, Renewal
 from holdfast.stores.sqlite.end import bury_headless
 from holdfast.stores.sqlite.settle import Lease, give_back, lose, record_attempt
 from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("workers")
@@ -69,16 +70,20 @@ def _after_loss(tx: Tx, lease: Lease, cause: Cause, why: str) -> bool:
 
 
 def unpark_jobs(tx: Tx, *, reason: str, keys: Sequence[str]) -> int:
-    """Lift a reason: what waited under these keys is ready, at its old place."""
-    count = 0
-    for key in keys:
-        for job_id, tag, seq, attempt, losses, crashes, queue, priority in tx.db.execute(
-            SQL["parked_under"], (reason, key)
-        ).fetchall():
-            tx.db.execute(SQL["unpark"], (job_id,))
-            count += 1
-            if queue is None:
-                bury_headless(tx, job_id, attempt)
-            else:
-                tx.enter_ready([(queue, priority, tag, seq, job_id, attempt, losses, crashes)])
-    return count
+    """Lift a reason: what waited under these keys is ready, at its old place.
+
+    In a queue with tenants it goes to the tail of its tenant's jobs: else a tenant of whom many were parked would be
+    the only one to run for a while.
+    """
+    parked = [
+        row for key in dict.fromkeys(keys) for row in tx.db.execute(SQL["parked_under"], (reason, key)).fetchall()
+    ]
+    for seq, job_id, tag, attempt, losses, crashes, queue, priority in sorted(parked):
+        tx.db.execute(SQL["unpark"], (job_id,))
+        if queue is None:
+            bury_headless(tx, job_id, attempt)
+        elif tag and queue in tx.tenanted:
+            queue_up(tx, [(queue, priority, job_id, attempt, losses, crashes)])
+        else:
+            tx.enter_ready([(queue, priority, tag, seq, job_id, attempt, losses, crashes)])
+    return len(parked)

@@ -28,6 +28,7 @@ from holdfast.stores.base import Hint
 from holdfast.stores.moments import answer_lost, struck
 from holdfast.stores.sqlite.errors import translate
 from holdfast.stores.sqlite.opening import check_process, file_identity, note_closed, note_open, open_writer
+from holdfast.stores.sqlite.tenants import tenanted
 from holdfast.stores.sqlite.transaction import Tx
 
 T = TypeVar("T")
@@ -51,6 +52,7 @@ class Writer:
         self._path = path
         self._clock = clock
         self._watermarks = watermarks
+        self.tenanted: set[str] = set()
         self._requests: SimpleQueue[_Request | None] = SimpleQueue()
         self._listeners: dict[asyncio.AbstractEventLoop, list[Callable[[Hint], None]]] = {}
         self._listeners_lock = threading.Lock()
@@ -64,6 +66,7 @@ class Writer:
     def open(self) -> None:
         """Open the file (blocking) and start the thread."""
         self._db = open_writer(self._path)
+        self.tenanted |= tenanted(self._db)
         self._pid = os.getpid()
         self._file = file_identity(self._path)
         note_open(self._path)
@@ -230,7 +233,7 @@ class Writer:
 
     def _perform(self, db: sqlite3.Connection, request: _Request, now: float) -> tuple[Any, BaseException | None, Hint]:
         """One verb; its own failure is undone and reported, one of the whole transaction is raised."""
-        tx = Tx(db, now, self._watermarks)
+        tx = Tx(db, now, self._watermarks, self.tenanted)
         db.execute("SAVEPOINT verb")
         try:
             result = request.operation(tx)

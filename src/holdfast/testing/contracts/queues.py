@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.backpressure import Watermarks
+from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import UNKNOWN_TASK, Bury, Park
 from holdfast.core.state import State
@@ -33,7 +33,11 @@ async def _queue(store: Store, name: str = QUEUE) -> QueueInfo:
 
 async def check_settings_are_kept(store: Store) -> None:
     settings = QueueSettings(
-        paused=True, watermarks=Watermarks(high=50, low=5), weight=2.5, weights={"high": 3.0, "bulk": 0.5}
+        paused=True,
+        watermarks=Watermarks(high=50, low=5),
+        weight=2.5,
+        weights={"high": 3.0, "bulk": 0.5},
+        ages=AgeMarks(high_s=60.0, low_s=7.5),
     )
     await store.set_queue("mail", settings)
     found = (await store.queue_settings())["mail"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.backpressure import Watermarks
+from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.queue import QueueSettings
 from holdfast.core.state import State
 from holdfast.stores.base import Full, Inserted, Store, Withheld
@@ -118,3 +118,54 @@ async def check_marks_can_be_raised(store: Store) -> None:
     await _fill(store)
     await store.set_queue(QUEUE, QueueSettings(watermarks=Watermarks(high=HIGH * 10, low=HIGH * 5)))
     await insert(store, a_job())
+
+
+async def _bound_age(store: Store, high_s: float, low_s: float) -> None:
+    await store.set_queue(QUEUE, QueueSettings(ages=AgeMarks(high_s=high_s, low_s=low_s)))
+
+
+async def check_a_queue_is_full_when_its_oldest_job_is_too_old(store: Store) -> None:
+    await _bound_age(store, LONG_S, 1.0)
+    await insert(store, a_job(), a_job(priority=9))
+    await insert(store, a_job())
+    await _bound_age(store, 1e-9, 0.0)
+    [answer] = await store.insert_jobs([a_job()])
+    assert isinstance(answer, Full), f"its oldest job has waited longer than the high mark: {answer}"
+    assert answer.age_s is not None, f"it says how long: {answer}"
+    [queue] = await store.list_queues()
+    assert not queue.accepting, f"got {queue}"
+    await claim(store, await enlist(store), 2)
+    [answer] = await store.insert_jobs([a_job()])
+    assert isinstance(answer, Full), f"the head of another lane is as old: {answer}"
+
+
+async def check_it_accepts_again_when_none_is_left(store: Store) -> None:
+    await _bound_age(store, LONG_S, 0.0)
+    await insert(store, a_job())
+    await _bound_age(store, 1e-9, 0.0)
+    await store.insert_jobs([a_job()])
+    await claim(store, await enlist(store), 1)
+    [queue] = await store.list_queues()
+    assert queue.accepting, f"whoever drains it opens it: {queue}"
+    await insert(store, a_job())
+
+
+async def check_between_the_marks_of_age_it_stays_as_it_was(store: Store) -> None:
+    await _bound_age(store, LONG_S, 0.0)
+    await insert(store, a_job())
+    await insert(store, a_job())  # open, and older than the low mark
+    await _bound_age(store, 1e-9, 0.0)
+    await store.insert_jobs([a_job()])
+    await _bound_age(store, LONG_S, 0.0)
+    [answer] = await store.insert_jobs([a_job()])
+    assert isinstance(answer, Full), f"closed, and not yet down to the low mark: {answer}"
+    await _bound_age(store, LONG_S, LONG_S / 2)
+    await insert(store, a_job())
+
+
+async def check_both_kinds_of_marks_hold(store: Store) -> None:
+    ages = AgeMarks(high_s=LONG_S, low_s=LONG_S / 2)
+    await store.set_queue(QUEUE, QueueSettings(watermarks=Watermarks(high=HIGH, low=LOW), ages=ages))
+    await insert(store, *(a_job() for _ in range(HIGH)))
+    [answer] = await store.insert_jobs([a_job()])
+    assert isinstance(answer, Full), f"it is deep, though not old: {answer}"

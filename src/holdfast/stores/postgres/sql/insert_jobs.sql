@@ -4,6 +4,12 @@
 SELECT holdfast.insert_new_jobs($1::uuid[], $2::bytea[], $3::int4[], $4::text[], $5::text[], $6::int2[], $7::text[],
                                 $8::int4[], $9::bytea[], $10::text[], $11::bytea[], $12::bytea[])
 
+-- name: fair
+-- The same where there are tenants.
+SELECT holdfast.insert_fair_jobs($1::uuid[], $2::bytea[], $3::int4[], $4::text[], $5::text[], $6::int2[], $7::text[],
+                                 $8::int4[], $9::bytea[], $10::text[], $11::bytea[], $12::bytea[], $13::int4[],
+                                 $14::int4[], $15::text[], $16::int2[], $17::text[], $18::int4[], $19::uuid[])
+
 -- name: ordinary
 -- The same where some of the ids may be there already.
 SELECT * FROM holdfast.insert_jobs($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::bytea[], $6::text[],

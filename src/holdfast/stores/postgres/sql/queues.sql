@@ -1,24 +1,32 @@
 -- Settings of queues, what is known of their depth, and the gate of backpressure.
 
 -- name: settings
-SELECT coalesce(d.queue, s.queue), s.paused, s.high, s.low, s.weight, s.weights
+SELECT coalesce(d.queue, s.queue), s.paused, s.high, s.low, s.weight, s.weights, s.high_age_s, s.low_age_s
 FROM holdfast.depth d FULL JOIN holdfast.queue_setting s ON s.queue = d.queue
 
 -- name: setting
-SELECT paused, high, low, weight, weights FROM holdfast.queue_setting WHERE queue = $1 FOR UPDATE
+SELECT paused, high, low, weight, weights, high_age_s, low_age_s FROM holdfast.queue_setting WHERE queue = $1 FOR UPDATE
 
 -- name: set
-INSERT INTO holdfast.queue_setting (queue, paused, high, low, weight, weights) VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO holdfast.queue_setting (queue, paused, high, low, weight, weights, high_age_s, low_age_s)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (queue) DO UPDATE SET paused = excluded.paused, high = excluded.high, low = excluded.low,
-    weight = excluded.weight, weights = excluded.weights
+    weight = excluded.weight, weights = excluded.weights, high_age_s = excluded.high_age_s,
+    low_age_s = excluded.low_age_s
 
 -- name: meet
 -- A queue is known from its first job on. Never inside a user's transaction: others would wait for it.
 INSERT INTO holdfast.depth (queue) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING
 
--- name: depths
--- Folded and not yet folded, in one look; how many rows are not yet folded.
-SELECT q.queue, coalesce(d.ready, 0) + coalesce(c.change, 0), coalesce(d.closed, false), s.high, s.low, c.changes
+-- name: look
+-- Folded and not yet folded, in one look; how many rows are not yet folded; and the age, where there are marks for it.
+SELECT q.queue, coalesce(d.ready, 0) + coalesce(c.change, 0), coalesce(d.closed, false), s.high, s.low, c.changes,
+       coalesce(d.tenanted, false), s.high_age_s, s.low_age_s, CASE WHEN s.high_age_s IS NOT NULL THEN (
+           -- Of the heads of all lanes: in a lane with tags that need not be the oldest of the lane.
+           SELECT extract(epoch FROM holdfast.clock() - min(h.entered_at))::float8 FROM generate_series(0, 9) AS p (priority)
+           CROSS JOIN LATERAL (
+               SELECT r.entered_at FROM holdfast.ready r WHERE r.queue = q.queue AND r.priority = p.priority
+               ORDER BY r.tag, r.seq LIMIT 1) h) END
 FROM unnest($1::text[]) AS q (queue)
 LEFT JOIN holdfast.depth d ON d.queue = q.queue
 LEFT JOIN holdfast.queue_setting s ON s.queue = q.queue
@@ -48,7 +56,7 @@ SELECT count(*) FROM gone
 -- name: overview
 -- `ready` is what the writers have counted; the others are counted here, by an index, up to a limit.
 SELECT q.queue, coalesce(d.closed, false) AS closed, s.paused, s.high, s.low, s.weight, s.weights,
-       greatest(0, coalesce(d.ready, 0) + c.change) AS ready,
+       s.high_age_s, s.low_age_s, greatest(0, coalesce(d.ready, 0) + c.change) AS ready,
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.timer x WHERE x.queue = q.queue LIMIT $1) n) AS scheduled,
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.blocked x WHERE x.queue = q.queue LIMIT $1) n) AS blocked,
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.parked x WHERE x.queue = q.queue LIMIT $1) n) AS parked,

@@ -1,12 +1,14 @@
 -- Settings of queues and what is known of their depth.
 
 -- name: settings
-SELECT d.queue, s.paused, s.high, s.low, s.weight, s.weights FROM depth d LEFT JOIN queue_setting s USING (queue)
+SELECT d.queue, s.paused, s.high, s.low, s.weight, s.weights, s.high_age_s, s.low_age_s
+FROM depth d LEFT JOIN queue_setting s USING (queue)
 UNION
-SELECT s.queue, s.paused, s.high, s.low, s.weight, s.weights FROM queue_setting s
+SELECT s.queue, s.paused, s.high, s.low, s.weight, s.weights, s.high_age_s, s.low_age_s FROM queue_setting s
 
 -- name: set
-INSERT OR REPLACE INTO queue_setting (queue, paused, high, low, weight, weights) VALUES (?, ?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO queue_setting (queue, paused, high, low, weight, weights, high_age_s, low_age_s)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: depths
 SELECT queue, priority, count(*), min(entered_at) FROM ready GROUP BY queue, priority

@@ -13,10 +13,16 @@ ON CONFLICT (queue) DO UPDATE SET ready = ready + excluded.ready
 RETURNING ready, closed
 
 -- name: depth
-SELECT ready, closed FROM depth WHERE queue = ?
+SELECT ready, closed, tenanted FROM depth WHERE queue = ?
 
 -- name: watermarks
-SELECT high, low FROM queue_setting WHERE queue = ? AND high IS NOT NULL
+SELECT high, low, high_age_s, low_age_s FROM queue_setting WHERE queue = ?
+
+-- name: oldest
+-- Of the heads of all lanes: in a lane with tags that need not be the oldest of the lane.
+WITH RECURSIVE lane (priority) AS (SELECT 0 UNION ALL SELECT priority + 1 FROM lane WHERE priority < 9)
+SELECT min((SELECT r.entered_at FROM ready r WHERE r.queue = ?1 AND r.priority = lane.priority
+            ORDER BY r.tag, r.seq LIMIT 1)) FROM lane
 
 -- name: set_gate
 INSERT INTO depth (queue, ready, closed) VALUES (:queue, 0, :closed)

@@ -1,0 +1,56 @@
+"""Fair shares between the tenants of a lane: which tag a job is given, by which its lane is ordered.
+
+Start-time fair queueing. A lane has come as far as the largest tag that was ever claimed from it (`reached`). A job's
+tag is that, or one job's cost behind the tenant's last tag, whichever is later: so a tenant that has nothing waiting is
+next, and the thousandth job of another is a thousand costs away. Nothing is decided when jobs are claimed: the tags are
+their order. Tag 0 is that of jobs in queues where nobody has ever named a tenant.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from holdfast.core.errors import InvalidOptions
+from holdfast.core.shown import shown
+
+COST: Final = 10_000
+"""What a job of a tenant with weight 1 costs; one with weight 2 pays half."""
+NO_TENANT: Final = ""
+"""In a queue with tenants, all jobs without one are one tenant."""
+LIGHTEST: Final = 0.01
+HEAVIEST: Final = 100.0
+_FIRST: Final = 1  # tags begin here: 0 is for jobs without
+
+
+def check_tenant_weight(weight: object) -> float:
+    """A tenant's weight as a number, or `InvalidOptions` in a sentence."""
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)):
+        raise InvalidOptions(f"weight={shown(weight)}: a tenant's weight must be a number")
+    if not LIGHTEST <= weight <= HEAVIEST:  # also where it is NaN
+        raise InvalidOptions(
+            f"weight={shown(weight)}: a tenant's weight must lie between {LIGHTEST:g} and {HEAVIEST:g}; 1 is that of "
+            "every tenant for whom none is set"
+        )
+    return float(weight)
+
+
+def cost_of(weight: float | None) -> int:
+    """What one job costs its tenant; None, and what makes no sense, counts as weight 1."""
+    if weight is None or not LIGHTEST <= weight <= HEAVIEST:
+        return COST
+    return math.floor(COST / weight + 0.5)
+
+
+def next_tag(reached: int | None, last: int | None, cost: int, *, waiting: bool) -> int:
+    """The tag of a tenant's next job, which begins a batch of them; each further one is `cost` behind.
+
+    `last`: the tenant's last tag in this lane, as far as it is remembered. `waiting`: whether the job that got it still
+    waits; a tenant owes nothing for one that was cancelled.
+    """
+    base = max(reached or 0, _FIRST)
+    if last is None:
+        return base
+    if last <= base:
+        return max(base, last + cost)
+    return last + cost if waiting else base

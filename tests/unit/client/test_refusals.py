@@ -1,0 +1,28 @@
+"""When a refused producer is told to come again."""
+
+from __future__ import annotations
+
+from holdfast.client.refusals import Refusals
+from holdfast.runtime.clock import ManualClock
+from holdfast.stores.base import Full
+from holdfast.telemetry.hub import Telemetry
+
+
+def told(*depths: int, age_s: float | None) -> float:
+    """After these depths were seen, two seconds apart, in a queue that opens at ten jobs."""
+    clock = ManualClock()
+    refusals = Refusals(clock=clock, telemetry=Telemetry())
+    for depth in depths:
+        clock.advance(2.0)
+        refusals.note(Full("mail", depth, 100, 10, age_s))
+    return refusals.error(Full("mail", depths[-1], 100, 10, age_s)).retry_after
+
+
+def test_by_how_its_depth_drains_as_long_as_that_keeps_it_closed() -> None:
+    assert told(100, 80, age_s=None) == 7.0
+    assert told(100, 80, age_s=50.0) == 7.0
+
+
+def test_where_only_age_keeps_it_closed_the_drain_says_nothing() -> None:
+    assert told(9, 8, age_s=50.0) == 5.0
+    assert told(5, 5, age_s=50.0) == 5.0
