@@ -18,14 +18,6 @@ def _contract(topic: str) -> tuple[str, ...]:
 ON_POSTGRES = (
     Ablation(
         "P10",
-        "PostgreSQL: a heartbeat uses no connection of another event loop",
-        POSTGRES + "beats.py",
-        """"workers.lag", worker, lag_s, line=self._line)""",
-        """"workers.lag", worker, lag_s)""",
-        (FAULTS + "test_heartbeat_elsewhere.py",),
-    ),
-    Ablation(
-        "P10",
         "PostgreSQL: the server ends a transaction that was left in the middle of a statement",
         POSTGRES + "connections.py",
         """        return f"{_DURABLE}; {_BOUNDED.format(longest_ms=round(1000 * LONGEST_S))}\"""",

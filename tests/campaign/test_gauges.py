@@ -30,7 +30,8 @@ def test_every_figure_is_a_series_with_a_tolerance(postgres_tables: PostgresSche
     assert seen["memory of the worker, MB"] > 1.0
     assert seen["files of the worker"] >= 3.0
     assert {"connections", "table ready, MB", "indexes of ready, MB", "table job, MB"} <= seen.keys()
-    assert all(len(values) == 2 for values in gauges.series.values())
+    # What a claim cost is told only where something was claimed in between.
+    assert all(len(values) == 2 for name, values in gauges.series.items() if not name.startswith("claim:"))
     assert {name.split()[0].rstrip(":") for name in gauges.series} <= TOLERANCES.keys()
 
 

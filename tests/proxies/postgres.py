@@ -35,6 +35,7 @@ class PostgresProxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._traps: list[Trap] = []
         self._server: asyncio.Server | None = None
+        self._over = False
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
@@ -48,6 +49,7 @@ class PostgresProxy:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over = True
         self.refuse()
         for trap in self._traps:
             trap.release()
@@ -114,7 +116,7 @@ class PostgresProxy:
         self._call(self._slow.set)
 
     async def _admit(self) -> None:
-        if self._server is None:
+        if self._server is None and not self._over:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, reuse_address=True)
 
     async def _refuse(self) -> None:
@@ -123,11 +125,13 @@ class PostgresProxy:
             self._server = None
 
     async def _end_all(self) -> None:
+        await asyncio.sleep(0)  # in which whoever was just let in gets a task of its own
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in others:
                 task.cancel()
             await asyncio.wait(others)
-        await asyncio.sleep(0)  # in which closed transports let go of their sockets
+            for _ in range(3):  # in which closed transports let go of their sockets, and the last tasks begin
+                await asyncio.sleep(0)
 
     def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = self._loop.create_task(self._connect_through(Side(reader, writer)))

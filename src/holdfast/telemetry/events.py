@@ -17,6 +17,7 @@ from holdfast.telemetry.process_events import (
     ProcessFailed,
     ProcessHandedBack,
     ProcessKilled,
+    ProcessLeftWaiting,
     ProcessReady,
     ProcessReplaced,
     ProcessTold,
@@ -353,6 +354,7 @@ Event: TypeAlias = (
     | ProcessKilled
     | ProcessDied
     | ProcessHandedBack
+    | ProcessLeftWaiting
     | ProcessReplaced
     | ProcessTold
     | StoreDown

@@ -65,6 +65,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
     process_events.ProcessFailed: (ERROR, "%(why)s; another one is started in %(again_s).1f s"),
     process_events.ProcessKilled: (ERROR, "process %(pid)d is killed: %(why)s"),
     process_events.ProcessDied: (ERROR, "process %(pid)d %(why)s, with %(running)d running jobs"),
+    process_events.ProcessLeftWaiting: (WARNING, "process %(pid)d: its jobs wait for its lease to end: %(why)s"),
     process_events.ProcessHandedBack: (WARNING, "process %(pid)d: its %(jobs)d jobs are back at their places"),
     process_events.ProcessReplaced: (INFO, "process %(pid)d ends when its jobs have ended: %(why)s"),
     process_events.ProcessTold: (WARNING, "%(line)s"),

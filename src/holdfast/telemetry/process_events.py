@@ -55,6 +55,15 @@ class ProcessHandedBack:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessLeftWaiting:
+    """The store did not answer for longer than a lease lasts: other workers, or its own lease, see to its jobs."""
+
+    name: ClassVar[str] = "process.left_waiting"
+    pid: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessReplaced:
     """A worker process ends when what it runs has ended; another one has taken its place, or none is needed."""
 

@@ -207,6 +207,8 @@ class Session:
     # ------------------------------------------------------------ runs
 
     def _start_run(self, job: ClaimedJob) -> None:
+        if self._heartbeat.lost:  # its thread knows before this loop hears of it: others may have the job by now
+            return
         run = Run(job, self.id)
         self._runs[job.token] = run
         self._slots.take(job.queue)

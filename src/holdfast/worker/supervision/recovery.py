@@ -19,9 +19,8 @@ from holdfast.runtime.backoff import Backoff, retry_transient
 from holdfast.runtime.clock import SystemClock
 from holdfast.stores.base import Store
 from holdfast.stores.health import StoreHealth
-from holdfast.telemetry.events import ServiceCrashed
 from holdfast.telemetry.hub import Telemetry
-from holdfast.telemetry.process_events import ProcessHandedBack
+from holdfast.telemetry.process_events import ProcessHandedBack, ProcessLeftWaiting
 from holdfast.worker.supervision.board import RunSeen
 
 
@@ -112,7 +111,7 @@ class Recovery:
             )
         except (HoldfastError, NotOpen, TimeoutError) as error:
             why = str(error) or "the store could not be opened"
-            self._telemetry.emit(ServiceCrashed("recovery", f"the jobs of process {pid} wait for its lease: {why}"))
+            self._telemetry.emit(ProcessLeftWaiting(pid, why))
             return
         if count:
             self._telemetry.emit(ProcessHandedBack(pid, count))
