@@ -102,6 +102,7 @@ async def operate() -> None:
     await hf.jobs.get(17)  # E: arg-type
     await hf.jobs.list(limit="5")  # E: arg-type
     await hf.queues.set_weights("mail", priorities=[1])  # E: arg-type
-    await hf.queues.set_watermarks("mail", high=10)  # E: call-arg
+    await hf.queues.set_watermarks("mail", high=10)  # E: call-overload
+    await hf.queues.set_watermarks("mail", high_age_s=60)  # E: call-overload
     await current_job().progress("1")  # E: arg-type
     await current_job().progress(1, stage=2)  # E: arg-type

@@ -101,6 +101,8 @@ async def operate() -> None:
         await hf.dead.edit("01890a5d-ac96-774b-bcce-b302099a8057", 1, b=2)
         await hf.queues.set_weights("mail", weight=2, priorities={"bulk": 5})
         await hf.queues.set_watermarks("mail", high=10, low=1)
+        await hf.queues.set_watermarks("mail", high_age_s=60, low_age_s=10)
+        await hf.queues.set_watermarks("mail", high=10, low=1, high_age_s=None, low_age_s=None)
 
 
 def without_a_loop() -> None:

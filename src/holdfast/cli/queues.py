@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -156,11 +156,11 @@ async def watermarks(
     holdfast queues watermarks mail --high 50000 --low 10000
     holdfast queues watermarks mail --high-age 60 --low-age 10
     """
-    ages: dict[str, float | None] = {}
+    given: dict[str, Any] = {"high": high, "low": low}
     if no_age or high_age is not None or low_age is not None:
-        ages = {"high_age_s": high_age, "low_age_s": low_age}
+        given |= {"high_age_s": high_age, "low_age_s": low_age}
     async with session.opened() as hf, _noting(session, hf, queue):
-        await hf.queues.set_watermarks(queue, high=high, low=low, **ages)
+        await hf.queues.set_watermarks(queue, **given)
         [now] = [each for each in await hf.queues.list() if each.name == queue]
     fields = {
         name: queue_fields(now)[name] for name in ("name", "high_watermark", "low_watermark", "high_age_s", "low_age_s")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, overload
 
 from holdfast.client.jobs import check_reason
 from holdfast.core.backpressure import AgeMarks, Watermarks
@@ -56,6 +56,17 @@ class Queues:
                 raise InvalidOptions(f"priorities={shown(priorities)}: needs a mapping from names to weights")
             changes["weights"] = check_weights(priorities)
         await self._change(queue, **changes)
+
+    @overload
+    async def set_watermarks(self, queue: str, *, high: int, low: int) -> None: ...
+
+    @overload
+    async def set_watermarks(self, queue: str, *, high_age_s: float | None, low_age_s: float | None) -> None: ...
+
+    @overload
+    async def set_watermarks(
+        self, queue: str, *, high: int, low: int, high_age_s: float | None, low_age_s: float | None
+    ) -> None: ...
 
     async def set_watermarks(
         self,
