@@ -24,7 +24,8 @@ _TABLES = (
 )
 #: A connection on which nothing came for so long is given up.
 _PATIENCE_S = 10.0
-_BROKEN = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
+#: The last one is what the driver says of a connection that broke in the middle of something.
+_BROKEN = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
 def make_tables(where: Where) -> None:
