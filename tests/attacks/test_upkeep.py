@@ -90,7 +90,7 @@ def _steps_of_a_prune(path: Path, now: float) -> int:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("BEGIN")
         db.set_progress_handler(step, 1)
-        tx = Tx(db, now, Watermarks(high=10, low=1))
+        tx = Tx(db, now, Watermarks(high=10, low=1), set())
         assert prune_jobs(tx, keep_succeeded_s=0, keep_cancelled_s=0, limit=500) == 0
         db.set_progress_handler(None, 0)
         db.execute("ROLLBACK")
