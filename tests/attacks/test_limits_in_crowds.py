@@ -1,0 +1,60 @@
+"""Limits with very many keys, and with very many waiters that nobody serves: whoever has room runs, soon."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.postgres.fixtures import PostgresSchema
+
+from holdfast.core.job import LimitSlot
+from holdfast.stores.base import Store
+from holdfast.stores.postgres import PostgresStore
+from holdfast.stores.sqlite import SqliteStore
+from holdfast.testing.contracts.arrange import a_job, claim, enlist, insert
+
+
+class _Place:
+    """A store, and a way to its tables past it."""
+
+    def __init__(self, path: Path, tables: PostgresSchema | None) -> None:
+        self._path, self._tables = path / "jobs.db", tables
+
+    def store(self) -> Store:
+        if self._tables is None:
+            return SqliteStore(str(self._path))
+        return PostgresStore(self._tables.url, schema=self._tables.schema)
+
+    def drop_slot(self, key: str) -> None:
+        """As if whoever freed it had died before it could wake the one who waits."""
+        if self._tables is None:
+            with sqlite3.connect(self._path) as db:
+                db.execute("DELETE FROM slot WHERE key = ?", (key,))
+            return
+        with psycopg.connect(self._tables.url, autocommit=True) as connection:
+            connection.execute(f"DELETE FROM {self._tables.schema}.slot WHERE key = %s", (key,))  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> _Place:
+    return _Place(tmp_path, None if request.param == "sqlite" else request.getfixturevalue("postgres_tables"))
+
+
+def test_the_sweep_finds_a_waiter_with_room_behind_many_limits_that_are_full(place: _Place) -> None:
+    async def scenario() -> None:
+        store = place.store()
+        await store.open()
+        worker = await enlist(store)
+        for number in range(6):
+            await insert(store, *(a_job(limit=LimitSlot(f"user {number}", 1)) for _ in range(2)))
+        assert len(await claim(store, worker)) == 6
+        place.drop_slot("user 5")
+        swept = await store.sweep(limit=5)
+        assert swept.unparked == 1, f"five limits are full, the sixth has room: {swept}"
+        assert len(await claim(store, worker)) == 1
+        await store.close()
+
+    asyncio.run(scenario())
