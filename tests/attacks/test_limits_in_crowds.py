@@ -10,11 +10,15 @@ import psycopg
 import pytest
 from tests.postgres.fixtures import PostgresSchema
 
-from holdfast.core.job import LimitSlot
+from holdfast.core.fairness import Lane
+from holdfast.core.job import JobId, LimitSlot
+from holdfast.core.queue import QueueSettings
+from holdfast.core.settlement import Succeed
+from holdfast.core.state import State
 from holdfast.stores.base import Store
 from holdfast.stores.postgres import PostgresStore
 from holdfast.stores.sqlite import SqliteStore
-from holdfast.testing.contracts.arrange import a_job, claim, enlist, insert
+from holdfast.testing.contracts.arrange import PLENTY, a_job, apply, claim, enlist, insert, states
 
 
 class _Place:
@@ -55,6 +59,33 @@ def test_the_sweep_finds_a_waiter_with_room_behind_many_limits_that_are_full(pla
         swept = await store.sweep(limit=5)
         assert swept.unparked == 1, f"five limits are full, the sixth has room: {swept}"
         assert len(await claim(store, worker)) == 1
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_crowd_in_a_paused_queue_moves_bit_by_bit_and_holds_up_nobody_behind_it(
+    place: _Place,
+) -> None:
+    elsewhere, one = Lane("elsewhere", 5), LimitSlot("api", 1)
+
+    async def scenario() -> None:
+        store = place.store()
+        await store.open()
+        worker = await enlist(store)
+        await insert(store, a_job(limit=one))
+        [first] = await claim(store, worker)
+        crowd: list[JobId] = []
+        for _ in range(4):
+            crowd += await insert(store, *(a_job(limit=one, queue=elsewhere.queue) for _ in range(600)))
+            await store.claim_jobs(worker, {elsewhere: PLENTY}, deadline_s=60)
+        [served] = await insert(store, a_job(limit=one))
+        assert await claim(store, worker) == [], "the limit is reached"
+        await store.set_queue(elsewhere.queue, QueueSettings(paused=True))
+        await apply(store, worker, Succeed(first.id, first.token, None))
+        assert (await states(store, *crowd)).count(State.PARKED) == 1400, "a thousand in one transaction"
+        await store.sweep(limit=PLENTY)
+        assert [run.id for run in await claim(store, worker)] == [served]
         await store.close()
 
     asyncio.run(scenario())
