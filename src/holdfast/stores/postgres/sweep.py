@@ -18,7 +18,6 @@ from holdfast.stores.postgres.end import (
     try_lock_limit,
     unpark_waiters,
 )
-from holdfast.stores.postgres.tenants import forget
 from holdfast.stores.postgres.transaction import Tx
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ _COMPARED = 10_000
 async def sweep(tx: Tx, *, limit: int) -> Swept:
     """Put right what nothing else did; every count but that of old keys is zero on a healthy store. Not the limits."""
     keys = await tx.fetch("sweep.drop_keys", tx.now, limit)
-    await forget(tx, limit=limit)
     arrived = Counter(row[0] for row in await tx.fetch("sweep.uncounted", limit))
     await count_arrivals(tx, arrived)
     released = await release(tx, [row[0] for row in await tx.fetch("sweep.releasable", limit)])
