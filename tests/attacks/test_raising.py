@@ -6,13 +6,14 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, field_validator
 from tests.integration.scene import PATIENCE_S, Heard, scene, until
 
-from holdfast import Holdfast, RetryLater, RetryPolicy
+from holdfast import ErrorClass, Holdfast, RetryLater, RetryPolicy
 from holdfast.core.state import State
 from holdfast.telemetry.events import JobStarted, WorkerStarted
 
@@ -33,6 +34,32 @@ class LaterWithTimedelta(RetryLater):
 class CancelledByStr(Exception):
     def __str__(self) -> str:
         raise asyncio.CancelledError
+
+
+class CancelsInResponse(Exception):
+    @property
+    def response(self) -> object:
+        raise asyncio.CancelledError
+
+
+class _LeavingHeaders:
+    def get(self, name: str) -> str:
+        raise SystemExit(name)
+
+
+class _Odd(int):
+    def __eq__(self, other: object) -> bool:
+        raise ValueError(other)
+
+    __hash__ = int.__hash__
+
+
+class LeavingHeaders(Exception):
+    response = SimpleNamespace(status_code=429, headers=_LeavingHeaders())
+
+
+class OddStatus(Exception):
+    response = SimpleNamespace(status_code=_Odd(503), headers={})
 
 
 PRICES = {"tea": 1}
@@ -75,6 +102,13 @@ CASES: dict[str, tuple[Callable[[], Any], str, str]] = {
     "swallowed a cancel": (_leave_a_swallowed_cancel_behind, "exhausted", "asyncio.exceptions.CancelledError"),
     "GeneratorExit": (lambda: _raise(GeneratorExit), "exhausted", "GeneratorExit"),
     "str() is a cancellation": (lambda: _raise(CancelledByStr), "exhausted", f"{__name__}.CancelledByStr"),
+    "its response cancels": (
+        lambda: _raise(CancelsInResponse),
+        "exhausted",
+        f"{__name__}.CancelsInResponse",
+    ),
+    "its headers leave": (lambda: _raise(LeavingHeaders), "exhausted", f"{__name__}.LeavingHeaders"),
+    "its status cannot be compared": (lambda: _raise(OddStatus), "exhausted", f"{__name__}.OddStatus"),
     "a lazy result breaks": (lambda: (1 // 0 for _ in "1"), "bad_result", "holdfast.InvalidArguments"),
 }
 
@@ -106,6 +140,23 @@ async def test_every_job_ends_with_a_cause_for_each_of_its_runs(name: str) -> No
     assert (info.reason, info.error.type) == (reason, error)
     assert [attempt.cause for attempt in info.attempts] == ["retry"] * (len(runs) - 1) + ["dead"]
     assert len(sessions) == 1, "it is the job's failure, not the worker's"
+
+
+@scene
+async def test_a_row_of_the_table_of_errors_that_cancels_does_not_match() -> None:
+    def cancels(error: BaseException) -> bool:
+        raise asyncio.CancelledError
+
+    own = ErrorClass(name="odd", then="dead", exceptions=ValueError, when=cancels)
+    hf = Holdfast(":memory:", lease_s=1, poll_s=0.05, errors=[own])
+
+    @hf.task(name="raise", retry=RetryPolicy(max_attempts=1))
+    async def raises() -> None:
+        raise ValueError
+
+    async with hf, hf.worker():
+        info = await until(await raises.enqueue(), State.DEAD)
+    assert [attempt.cause for attempt in info.attempts] == ["dead"]
 
 
 @scene

@@ -73,7 +73,7 @@ class ErrorClasses:
             try:
                 if row.when is None or row.when(exc):
                     return Found(row, trouble)
-            except Exception as error:
+            except BaseException as error:  # users' code: even SystemExit must not get out of here
                 trouble = trouble or f"when= of class {row.name} raised {type(error).__name__}"
         return Found(None, trouble)
 

@@ -33,12 +33,12 @@ def http_answer(exc: BaseException) -> HttpAnswer | None:
         response = getattr(exc, "response", None)
         status = getattr(response, "status_code", None)
         if isinstance(status, int):
-            return HttpAnswer(status, getattr(response, "headers", None))
+            return HttpAnswer(int(status), getattr(response, "headers", None))
         for base in type(exc).__mro__:
             if attribute := _BY_CLASS.get(qualified(base)):
                 status = getattr(exc, attribute, None)
-                return HttpAnswer(status, getattr(exc, "headers", None)) if isinstance(status, int) else None
-    except Exception:  # attributes of others' classes: they may do anything, and then tell nothing
+                return HttpAnswer(int(status), getattr(exc, "headers", None)) if isinstance(status, int) else None
+    except BaseException:  # others' code: it may do anything, even exit or cancel, and then tells nothing
         return None
     return None
 
@@ -63,11 +63,10 @@ def retry_after_s(answer: HttpAnswer, *, now: Callable[[], float]) -> float | No
 def _header(headers: Any, name: str) -> str | None:
     try:
         value = headers.get(name) or headers.get(name.lower())
-    except Exception:  # no headers, or not what they should be
+        text = bytes(value).decode("latin-1") if isinstance(value, bytes) else value
+        return str.strip(text) if isinstance(text, str) and len(text) <= _LONGEST_TEXT else None
+    except BaseException:  # no headers, or not what they should be; others' code, as above
         return None
-    if isinstance(value, bytes):
-        value = value.decode("latin-1")
-    return value.strip() if isinstance(value, str) and len(value) <= _LONGEST_TEXT else None
 
 
 def _date_s(text: str | None) -> float | None:

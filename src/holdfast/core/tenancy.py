@@ -46,7 +46,8 @@ def next_tag(reached: int | None, last: int | None, cost: int, *, waiting: bool)
     """The tag of a tenant's next job, which begins a batch of them; each further one is `cost` behind.
 
     `last`: the tenant's last tag in this lane, as far as it is remembered. `waiting`: whether the job that got it still
-    waits; a tenant owes nothing for one that was cancelled.
+    waits; a tenant owes nothing for one that was cancelled. Then `last` is that of the one before it which does wait,
+    else whoever cancels his last job would begin anew beside his own backlog.
     """
     base = max(reached or 0, _FIRST)
     if last is None:

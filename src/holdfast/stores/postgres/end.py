@@ -127,8 +127,9 @@ def _with_room(waiters: Sequence[Record]) -> list[Record]:
     return released
 
 
-#: Waiters looked at together, and how often: what is left after that is for the next to come by.
+#: Waiters looked at together, and how often: what is left after that is for the next to come by, or for the sweep.
 _AT_ONCE, _ROUNDS = 100, 10
+UNPARKED_AT_ONCE = _AT_ONCE * _ROUNDS
 
 
 async def take_slots(tx: Tx, key: str, jobs: Sequence[tuple[JobId, int]]) -> set[JobId]:

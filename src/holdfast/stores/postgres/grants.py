@@ -63,7 +63,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     "operator": _DECIDE,
     "worker": _WORK,
 }
-_FAIR = ("cost_of", "next_tag", "give_tags", "guess_tags", "insert_fair_jobs")
+_FAIR = ("cost_of", "next_tag", "last_waiting", "give_tags", "guess_tags", "insert_fair_jobs")
 _ENQUEUING = ("clock", "insert_jobs", "insert_new_jobs", "take_keys", *_FAIR)
 _FUNCTIONS = {
     "dashboard": ("clock",),

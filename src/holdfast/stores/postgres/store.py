@@ -315,6 +315,8 @@ class PostgresStore:
 
     async def sweep(self, *, limit: int) -> Swept:
         swept = await self._do("sweep", partial(sweep.sweep, limit=limit))
+        # By itself: producers wait for the tags that it has in hand, and what a sweep waits for may take long.
+        await self._do("sweep", partial(tenants.forget, limit=limit))
         slots, unparked = await sweep.sweep_limits(self._engine, limit=limit)
         return swept._replace(slots_freed=slots, unparked=unparked)
 

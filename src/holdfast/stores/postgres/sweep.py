@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING
 
 from holdfast.core.errors import StoreUnavailable
 from holdfast.stores.base import Swept
-from holdfast.stores.postgres.end import count_arrivals, lock_limit, release, try_lock_limit, unpark_waiters
-from holdfast.stores.postgres.tenants import forget
+from holdfast.stores.postgres.end import (
+    UNPARKED_AT_ONCE,
+    count_arrivals,
+    lock_limit,
+    release,
+    try_lock_limit,
+    unpark_waiters,
+)
 from holdfast.stores.postgres.transaction import Tx
 
 if TYPE_CHECKING:
@@ -24,7 +30,6 @@ _COMPARED = 10_000
 async def sweep(tx: Tx, *, limit: int) -> Swept:
     """Put right what nothing else did; every count but that of old keys is zero on a healthy store. Not the limits."""
     keys = await tx.fetch("sweep.drop_keys", tx.now, limit)
-    await forget(tx, limit=limit)
     arrived = Counter(row[0] for row in await tx.fetch("sweep.uncounted", limit))
     await count_arrivals(tx, arrived)
     released = await release(tx, [row[0] for row in await tx.fetch("sweep.releasable", limit)])
@@ -35,8 +40,10 @@ async def sweep_limits(engine: Engine, *, limit: int) -> tuple[int, int]:
     """Slots freed, waiters made ready. One limit at a time, and none that somebody has in hand, who may be frozen."""
     slots = unparked = 0
     for key in await engine.snapshot(partial(_to_sweep, limit=limit)):
-        (freed, ready), _ = await engine.transact("sweep", engine.verbs, partial(_sweep_limit, key=key))
-        slots, unparked = slots + freed, unparked + ready
+        ready = UNPARKED_AT_ONCE
+        while ready == UNPARKED_AT_ONCE:  # behind very many that nobody serves there may be one that somebody does
+            (freed, ready), _ = await engine.transact("sweep", engine.verbs, partial(_sweep_limit, key=key))
+            slots, unparked = slots + freed, unparked + ready
     return slots, unparked
 
 

@@ -17,6 +17,9 @@ from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("end_jobs")
 
+#: Of one limit, in one transaction: everybody else waits for it.
+UNPARKED_AT_ONCE = 1000
+
 _MISSING = ErrorInfo("holdfast.BodyMissing", "the job's body is not in the store")
 #: The lane of a job of which nobody knows where it was.
 _SOMEWHERE = (DEFAULT_QUEUE, DEFAULT_PRIORITY)
@@ -85,10 +88,13 @@ def unpark_waiters(tx: Tx, key: str) -> int:
 
     They take the slots with them, so that nobody who comes later overtakes them between here and their claim. Those in
     queues that nobody claims from do not, so that nobody waits for them: they take one when they are claimed, or wait
-    again, at their old places.
+    again, at their old places. Those may be very many: what is left here is for the next to come by, or for the sweep.
     """
     count = 0
-    while (waiter := tx.db.execute(SQL["oldest_waiter"], (key,)).fetchone()) is not None:
+    while count < UNPARKED_AT_ONCE:
+        waiter = tx.db.execute(SQL["oldest_waiter"], (key,)).fetchone()
+        if waiter is None:
+            break
         job_id, tag, seq, attempt, losses, crashes, queue, priority, size, served = waiter
         if queue is not None and tx.db.execute(SQL["held_slots"], (key,)).fetchone()[0] >= size:
             break

@@ -39,6 +39,7 @@ from holdfast.stores.base import (
     Swept,
 )
 from holdfast.stores.sqlite import claim, ended, insert, inspect, leader, queues, settle, tenants, waiting, workers
+from holdfast.stores.sqlite.end import UNPARKED_AT_ONCE
 from holdfast.stores.sqlite.reader import Reader
 from holdfast.stores.sqlite.writer import Writer
 from holdfast.stores.transactions import Finish, Visit
@@ -174,7 +175,12 @@ class SqliteStore:
         return await self._writer.submit("prune_jobs", partial(prune, limit=limit))
 
     async def sweep(self, *, limit: int) -> Swept:
-        return await self._writer.submit("sweep", partial(ended.sweep, limit=limit, tags=self._forgetting))
+        swept = await self._writer.submit("sweep", partial(ended.sweep, limit=limit, tags=self._forgetting))
+        last = swept.unparked
+        while last >= UNPARKED_AT_ONCE:  # behind very many that nobody serves there may be one that somebody does
+            last = await self._writer.submit("sweep", partial(ended.sweep_limits, limit=limit))
+            swept = swept._replace(unparked=swept.unparked + last)
+        return swept
 
     async def fold_depths(self, *, limit: int) -> int:
         return 0  # there is one writer, who keeps the depths themselves

@@ -58,6 +58,10 @@ def _begin(tx: Tx, queue: str, priority: int, tenant: str, job_id: bytes) -> _Ch
     (reached,) = tx.db.execute(SQL["reached"], (queue, priority)).fetchone() or (None,)
     last, waits = tx.db.execute(SQL["last_tag"], (queue, priority, tenant)).fetchone() or (None, False)
     cost = cost_of(weight)
+    if last is not None and not waits and last > (reached or 0):
+        between = (last, (reached or 0) - cost)
+        (before,) = tx.db.execute(SQL["last_waiting"], (queue, priority, *between, tenant)).fetchone()
+        last, waits = (last, False) if before is None else (before, True)
     return _Chain(next_tag(reached, last, cost, waiting=bool(waits)), job_id, cost)
 
 

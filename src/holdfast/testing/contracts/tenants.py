@@ -222,6 +222,16 @@ async def check_nobody_pays_for_what_was_cancelled(store: Store) -> None:
     assert abs(shares["a"] - 5) <= 1, f"got {shares}"
 
 
+async def check_nobody_is_first_again_because_he_cancelled_his_last_job(store: Store) -> None:
+    await _backlog(store, "b", 10)
+    worker, got = await enlist(store), ""
+    for _ in range(10):
+        [_, last] = await _backlog(store, "a", 2)
+        await store.cancel_jobs([last], reason="a mistake")
+        got += "".join(job.tenant for job in await claim(store, worker, 1))
+    assert got.count("b") >= 4, f"they take turns: {got}"
+
+
 async def check_nobody_pays_for_what_was_cancelled_beside_others(store: Store) -> None:
     mine = await _backlog(store, "a", 20)
     await _backlog(store, "b", 20)

@@ -52,6 +52,19 @@ LANGUAGE sql IMMUTABLE AS $$
                 WHEN _waiting THEN _last + _cost ELSE _reached END
 $$;
 
+-- The tag of this tenant's last job that still waits, where the one that got `_last` does not; as far as it is among the
+-- thousand before it.
+CREATE FUNCTION holdfast.last_waiting(
+    _queue text, _priority int2, _tenant text, _reached int8, _last int8, _cost int8
+) RETURNS int8 LANGUAGE sql STABLE AS $$
+    WITH seen AS MATERIALIZED (
+        SELECT r.tag, r.job_id FROM holdfast.ready r
+        WHERE r.queue = _queue COLLATE "C" AND r.priority = _priority AND r.tag < _last AND r.tag > _reached - _cost
+        ORDER BY r.tag DESC, r.seq DESC LIMIT 1000
+    )
+    SELECT max(s.tag) FROM seen s JOIN holdfast.job j ON j.id = s.job_id WHERE j.tenant = _tenant COLLATE "C"
+$$;
+
 -- give_tags: the first tag for each of these tenants in a lane, and what each further job costs; each of them once, with
 -- the number of its jobs and the last of them.
 -- Whoever gives tags to the same tenant waits until we commit. All lock in the same order, so nobody waits in a circle.
@@ -86,8 +99,8 @@ BEGIN
             WHERE r.queue = l.queue COLLATE "C" AND r.priority = l.priority)) AS reached
         FROM (SELECT DISTINCT queue, priority FROM unnest(_queues, _priorities) AS g (queue, priority)) l
     ), given AS MATERIALIZED (
-        SELECT g.number, t.ctid AS at, c.cost, g.count, g.job_id, holdfast.next_tag(l.reached, k.tag, c.cost,
-            EXISTS (SELECT 1 FROM holdfast.ready r WHERE r.job_id = k.job_id AND r.tag = k.tag)) AS first
+        SELECT g.number, t.ctid AS at, c.cost, g.count, g.job_id, holdfast.next_tag(
+            l.reached, coalesce(w.tag, k.tag), c.cost, w.tag IS NOT NULL) AS first
         FROM unnest(_queues, _priorities, _tenants, _counts, _job_ids) WITH ORDINALITY
             AS g (queue, priority, tenant, count, job_id, number)
         JOIN lane l ON l.queue = g.queue AND l.priority = g.priority
@@ -100,6 +113,10 @@ BEGIN
                 AND n.priority = g.priority AND n.tenant = g.tenant COLLATE "C" AND n.tag > t.tag
              ORDER BY n.tag DESC LIMIT 1)
             UNION ALL SELECT t.tag, t.job_id LIMIT 1) k
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN k.tag <= l.reached
+                        OR EXISTS (SELECT 1 FROM holdfast.ready r WHERE r.job_id = k.job_id AND r.tag = k.tag) THEN k.tag
+                   ELSE holdfast.last_waiting(g.queue, g.priority, g.tenant, l.reached, k.tag, c.cost) END AS tag) w
     ), kept AS (
         UPDATE holdfast.tenant_tag t SET tag = g.first + (g.count - 1) * g.cost, job_id = g.job_id
         FROM given g WHERE t.ctid = g.at
@@ -117,8 +134,8 @@ AS $$
 BEGIN
     RETURN QUERY
     WITH given AS MATERIALIZED (
-        SELECT g.*, c.cost, holdfast.next_tag(l.reached, k.tag, c.cost,
-            EXISTS (SELECT 1 FROM holdfast.ready r WHERE r.job_id = k.job_id AND r.tag = k.tag)) AS first
+        SELECT g.*, c.cost, holdfast.next_tag(
+            l.reached, coalesce(w.tag, k.tag), c.cost, w.tag IS NOT NULL) AS first
         FROM unnest(_queues, _priorities, _tenants, _counts, _job_ids) WITH ORDINALITY
             AS g (queue, priority, tenant, count, job_id, number)
         LEFT JOIN holdfast.tenant_tag t ON t.queue = g.queue COLLATE "C" AND t.priority = g.priority
@@ -133,6 +150,10 @@ BEGIN
                 AND n.priority = g.priority AND n.tenant = g.tenant COLLATE "C" AND n.tag > coalesce(t.tag, 0)
              ORDER BY n.tag DESC LIMIT 1)
             UNION ALL SELECT coalesce(t.tag, 0), t.job_id LIMIT 1) k
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN k.tag <= l.reached
+                        OR EXISTS (SELECT 1 FROM holdfast.ready r WHERE r.job_id = k.job_id AND r.tag = k.tag) THEN k.tag
+                   ELSE holdfast.last_waiting(g.queue, g.priority, g.tenant, l.reached, k.tag, c.cost) END AS tag) w
     ), noted AS (
         INSERT INTO holdfast.tenant_note (tag, job_id, priority, queue, tenant)
         SELECT g.first + (g.count - 1) * g.cost, g.job_id, g.priority, g.queue, g.tenant FROM given g
@@ -256,8 +277,8 @@ BEGIN
                        'holdfast.tenant_setting TO %s', _role);
         EXECUTE format('GRANT INSERT, UPDATE ON holdfast.tenant_tag TO %s', _role);
         EXECUTE format('GRANT INSERT ON holdfast.tenant_note TO %s', _role);
-        EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.cost_of, holdfast.next_tag, holdfast.give_tags, '
-                       'holdfast.guess_tags, holdfast.insert_fair_jobs TO %s', _role);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.cost_of, holdfast.next_tag, holdfast.last_waiting, '
+                       'holdfast.give_tags, holdfast.guess_tags, holdfast.insert_fair_jobs TO %s', _role);
     END LOOP;
     FOR _role IN
         SELECT DISTINCT a.grantee::regrole::text FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a

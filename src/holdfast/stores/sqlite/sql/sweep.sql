@@ -17,7 +17,18 @@ DELETE FROM slot WHERE job_id IN (
                         OR EXISTS (SELECT 1 FROM json_each(w.queues) e WHERE e.value = r.queue)))) LIMIT ?)
 
 -- name: waiting_keys
-SELECT DISTINCT key FROM parked WHERE reason = 'limit' LIMIT ?
+-- Limits that somebody waits for although there is room, however many others are rightly waited for.
+WITH RECURSIVE waited (key) AS (
+    SELECT min(key) FROM parked WHERE reason = 'limit'
+    UNION ALL
+    SELECT (SELECT min(p.key) FROM parked p WHERE p.reason = 'limit' AND p.key > w.key) FROM waited w
+    WHERE w.key IS NOT NULL
+)
+SELECT k.key FROM waited k WHERE k.key IS NOT NULL AND (
+    SELECT j.id IS NULL OR j.limit_size > (SELECT count(*) FROM slot s WHERE s.key = k.key)
+    FROM parked p LEFT JOIN job j ON j.id = p.job_id
+    WHERE p.reason = 'limit' AND p.key = k.key ORDER BY p.seq LIMIT 1)
+LIMIT ?
 
 -- name: releasable
 -- Blocked jobs all of whose members have ended, whatever the count says.

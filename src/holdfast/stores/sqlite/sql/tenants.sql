@@ -21,6 +21,13 @@ ON CONFLICT (queue, priority) DO UPDATE SET tag = max(tag, excluded.tag)
 SELECT t.tag, r.tag IS NOT NULL FROM tenant_tag t LEFT JOIN ready r ON r.job_id = t.job_id AND r.tag = t.tag
 WHERE t.queue = ? AND t.priority = ? AND t.tenant = ?
 
+-- name: last_waiting
+-- The last job of a tenant that waits before a tag, as far as it is among the thousand before it.
+SELECT max(s.tag) FROM (
+    SELECT tag, job_id FROM ready WHERE queue = ? AND priority = ? AND tag < ? AND tag > ?
+    ORDER BY tag DESC, seq DESC LIMIT 1000) s
+JOIN job j ON j.id = s.job_id WHERE j.tenant = ?
+
 -- name: set_last_tag
 INSERT OR REPLACE INTO tenant_tag (queue, priority, tenant, tag, job_id) VALUES (?, ?, ?, ?, ?)
 
