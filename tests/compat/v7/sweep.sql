@@ -29,13 +29,18 @@ DELETE FROM holdfast.slot s WHERE s.key = $1
 RETURNING true
 
 -- name: waiting_keys
--- Limits that somebody waits for although there is room.
-SELECT k.key FROM (
-    SELECT key FROM holdfast.parked WHERE reason = 'limit' GROUP BY key ORDER BY key LIMIT $1) k
-CROSS JOIN LATERAL (
+-- Limits that somebody waits for although there is room, however many others are rightly waited for.
+WITH RECURSIVE waited AS (
+    (SELECT key FROM holdfast.parked WHERE reason = 'limit' ORDER BY key LIMIT 1)
+    UNION ALL
+    SELECT n.key FROM waited w CROSS JOIN LATERAL (
+        SELECT x.key FROM holdfast.parked x WHERE x.reason = 'limit' AND x.key > w.key ORDER BY x.key LIMIT 1) n
+)
+SELECT k.key FROM waited k CROSS JOIN LATERAL (
     SELECT j.limit_size FROM holdfast.parked p LEFT JOIN holdfast.job j ON j.id = p.job_id
     WHERE p.reason = 'limit' AND p.key = k.key ORDER BY p.seq LIMIT 1) oldest
 WHERE oldest.limit_size IS NULL OR oldest.limit_size > (SELECT count(*) FROM holdfast.slot s WHERE s.key = k.key)
+LIMIT $1
 
 -- name: reserved_limits
 -- Of which jobs that wait in this queue were given slots.

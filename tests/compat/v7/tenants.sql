@@ -27,15 +27,19 @@ GROUP BY r.queue, r.priority ORDER BY r.queue COLLATE "C", r.priority
 ON CONFLICT (queue, priority, stripe) DO UPDATE SET tag = excluded.tag WHERE excluded.tag > x.tag
 
 -- name: fold_notes
--- In the order in which tags are given.
+-- In the order in which tags are given: first those that are there, then those that are new.
 WITH gone AS (
     DELETE FROM holdfast.tenant_note WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM holdfast.tenant_note LIMIT $1 FOR UPDATE SKIP LOCKED))
     RETURNING tag, job_id, priority, queue, tenant
+), last AS (
+    SELECT DISTINCT ON (queue, priority, tenant) tag, job_id, priority, queue, tenant FROM gone
+    ORDER BY queue, priority, tenant, tag DESC
 )
 INSERT INTO holdfast.tenant_tag AS t (tag, job_id, priority, queue, tenant)
-SELECT DISTINCT ON (queue, priority, tenant) tag, job_id, priority, queue, tenant FROM gone
-ORDER BY queue, priority, tenant, tag DESC
+SELECT l.tag, l.job_id, l.priority, l.queue, l.tenant FROM last l
+ORDER BY NOT EXISTS (SELECT 1 FROM holdfast.tenant_tag x WHERE x.queue = l.queue AND x.priority = l.priority
+                         AND x.tenant = l.tenant), l.queue, l.priority, l.tenant
 ON CONFLICT (queue, priority, tenant) DO UPDATE SET tag = excluded.tag, job_id = excluded.job_id
 WHERE excluded.tag > t.tag
 
