@@ -43,6 +43,9 @@ async def test_new_code_under_load(make_crew: MakeCrew, kills: bool) -> None:
         ran = Counter(run.job for run in crew.noted("added"))
     assert len(jobs) > 20
     assert set(ran) == set(again), "all of them, and nothing else"
-    assert {cause for causes in again.values() for cause in causes} <= ({"worker_lost"} if kills else set())
+    # A claim that is answered when its process is to leave goes back before it has begun.
+    causes = {cause for causes in again.values() for cause in causes}
+    assert causes <= ({"worker_lost", "handed_back"} if kills else {"handed_back"})
+    assert kills or set(ran.values()) == {1}, "nothing is cut short"
     unexplained = {job: times for job, times in ran.items() if times > 1 + len(again[job])}
     assert unexplained == {}
