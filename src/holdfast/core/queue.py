@@ -24,6 +24,8 @@ class QueueSettings:
     """Weight by priority name."""
     ages: AgeMarks | None = None
     """How long the oldest ready job may have waited before it stops accepting, and for it to accept again."""
+    draining: bool = False
+    """Whether it accepts nothing until an operator says otherwise, while what it has goes on."""
 
 
 MOST_COUNTED = 10_000

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 from typing import NamedTuple, Protocol
 
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
 from holdfast.core.job import ClaimedJob, JobId, JobInfo, NewJob, WorkerId
@@ -20,6 +21,7 @@ from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker, WorkerInfo
+from holdfast.stores.flow import FlowStore
 from holdfast.stores.tenants import TenantStore
 from holdfast.stores.transactions import GuestStore
 
@@ -50,6 +52,12 @@ class Conflict(NamedTuple):
     job_id: JobId
 
 
+class Taken(NamedTuple):
+    """Another job has what has to be unique, and the call is to be refused then. Nothing was inserted."""
+
+    job_id: JobId
+
+
 class Full(NamedTuple):
     """The queue does not accept now. Nothing was inserted."""
 
@@ -58,13 +66,15 @@ class Full(NamedTuple):
     high: int
     low: int
     age_s: float | None = None  # how long its oldest job has waited, where that matters
+    draining: bool = False
+    """An operator has closed it: to wait is of no use."""
 
 
 class Withheld(NamedTuple):
     """Only with `whole=True`: this item was fine, but another one was not, so nothing was inserted."""
 
 
-InsertResult = Inserted | Existing | Conflict | Full | Withheld
+InsertResult = Inserted | Existing | Conflict | Taken | Full | Withheld
 
 
 class Claim(NamedTuple):
@@ -266,8 +276,11 @@ class LeaseStore(Protocol):
         """
         ...
 
-    async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
-        """Write the outcomes of runs, each fenced by job, token and worker."""
+    async def settle_jobs(
+        self, worker: WorkerId, settlements: Sequence[Settlement], *, marks: Sequence[BreakerMark] = ()
+    ) -> list[Verdict]:
+        """Write the outcomes of runs, each fenced by job, token and worker; and what those that are applied say about
+        their breakers."""
         ...
 
     async def record_progress(
@@ -357,7 +370,9 @@ class QueueStore(TenantStore, Protocol):
         """Every queue that has settings or has ever had a job."""
         ...
 
-    async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
+    async def set_queue(
+        self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None, by: str = ""
+    ) -> None:
         """Replace a queue's settings; with `only`, the fields of these names, whatever others change meanwhile."""
         ...
 
@@ -386,7 +401,9 @@ class InspectStore(Protocol):
     async def list_workers(self) -> list[WorkerInfo]: ...
 
 
-class Store(EnqueueStore, GuestStore, LeaseStore, UpkeepStore, DeadStore, QueueStore, InspectStore, Protocol):
+class Store(
+    EnqueueStore, GuestStore, LeaseStore, UpkeepStore, DeadStore, QueueStore, FlowStore, InspectStore, Protocol
+):
     """A whole store."""
 
     async def open(self) -> None:
