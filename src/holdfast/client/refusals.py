@@ -42,7 +42,7 @@ class Refusals:
     def error(self, full: Full) -> QueueFull:
         """What to tell a caller who was refused."""
         closed = self.closed.get(full.queue)
-        queue, depth, high, low, age_s = full
+        queue, depth, high, low, age_s, _ = full
         # Where only age keeps it closed, nothing is known from how its depth changes.
         drain_per_s = None if closed is None or depth <= low else closed.watch.per_s
         after_s = retry_after(depth, low, drain_per_s)
