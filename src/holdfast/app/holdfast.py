@@ -29,11 +29,11 @@ from holdfast.client.task import AsyncTask, SyncTask, Task
 from holdfast.client.tenants import Tenants
 from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults, check_defaults, check_queue_defaults, resolve_options
+from holdfast.core.durations import Seconds
 from holdfast.core.error_class import ErrorClass
 from holdfast.core.error_classes import check_classes
 from holdfast.core.errors import NotOpen
 from holdfast.core.names import check_name
-from holdfast.core.options import Seconds
 from holdfast.core.provide import check_override
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.routing import Route, Rule, check_pattern

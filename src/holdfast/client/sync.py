@@ -30,9 +30,9 @@ from holdfast.client.jobs import Jobs
 from holdfast.client.place import Place, refuse_on_a_loop
 from holdfast.client.queues import Queues, Workers
 from holdfast.client.tenants import Tenants
+from holdfast.core.durations import Seconds
 from holdfast.core.errors import NotOpen
 from holdfast.core.job import JobId, JobInfo
-from holdfast.core.options import Seconds
 from holdfast.runtime.threads import LoopThread
 from holdfast.stores.base import CancelAnswer, Store
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from holdfast.client.arguments import Signature
 from holdfast.client.request import Request
 from holdfast.client.sync import SyncCalls
-from holdfast.core.options import NO_OPTIONS, CallOptions, Seconds, call_options
+from holdfast.core.durations import Seconds
+from holdfast.core.options import NO_OPTIONS, CallOptions, call_options
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.unset import UNSET, Unset
 
