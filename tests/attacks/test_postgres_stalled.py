@@ -9,7 +9,7 @@ from tests.postgres.fixtures import PostgresSchema
 
 from holdfast.config import Config
 from holdfast.core.cause import Cause
-from holdfast.core.job import LimitSlot
+from holdfast.core.gates import SlotGate
 from holdfast.stores.postgres import PostgresStore
 from holdfast.testing.contracts.arrange import a_job, claim, enlist, insert
 
@@ -20,7 +20,7 @@ def test_enqueues_go_on_while_every_other_verb_waits_for_a_limit(postgres_tables
         await store.open()
         workers = [await enlist(store), await enlist(store)]
         for worker in workers:
-            await insert(store, a_job(limit=LimitSlot("k", 2)))
+            await insert(store, a_job(gates=(SlotGate("k", 2),)))
             assert await claim(store, worker)
         stalled = await asyncpg.connect(postgres_tables.url)
         async with stalled.transaction():

@@ -12,7 +12,8 @@ from uuid import UUID
 from tests.campaign.where import Where
 
 from holdfast.core.cause import Cause
-from holdfast.core.job import KeyClaim, LimitSlot, NewJob
+from holdfast.core.gates import SlotGate
+from holdfast.core.job import KeyClaim, NewJob
 from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import Bury, Cancel, HandBack, Park, Retry, Snooze, Succeed
 from holdfast.core.worker import NewWorker
@@ -116,7 +117,7 @@ async def renew_worker(store: Store) -> Any:
 
 async def ready_and_limited(store: Store) -> None:
     await enlist(store)
-    await store.insert_jobs([job(0), job(1, limit=LimitSlot("one", 1)), job(2, limit=LimitSlot("one", 1))])
+    await store.insert_jobs([job(0), job(1, gates=(SlotGate("one", 1),)), job(2, gates=(SlotGate("one", 1),))])
     await store.insert_jobs([job(3, expires_in_s=1)])
 
 
@@ -126,7 +127,7 @@ async def claim_jobs(store: Store) -> Any:
 
 
 async def running_with_a_join(store: Store) -> None:
-    await running(store, 6, limit=LimitSlot("six", 6))
+    await running(store, 6, gates=(SlotGate("six", 6),))
     await store.insert_jobs([job(6, waits_for=(JOBS[0],))])
 
 

@@ -16,7 +16,8 @@ from tests.faults.trial import PATIENCE_S
 
 from holdfast.core.cause import Cause
 from holdfast.core.errors import StoreUnavailable
-from holdfast.core.job import KeyClaim, LimitSlot
+from holdfast.core.gates import SlotGate
+from holdfast.core.job import KeyClaim
 from holdfast.core.settlement import Bury, HandBack, Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.runtime.failpoints import arm, release, wait_hit
@@ -180,7 +181,7 @@ def test_rule_4_a_member_that_dies_twice_arrives_once(postgres_place: Path) -> N
 def test_rule_11_a_slot_is_counted_before_its_claim_has_committed(postgres_place: Path) -> None:
     async def play(stores: Pair) -> None:
         one, other, *_ = stores
-        ids = await insert(one, *(a_job(limit=LimitSlot("one", 1)) for _ in range(2)))
+        ids = await insert(one, *(a_job(gates=(SlotGate("one", 1),)) for _ in range(2)))
         worker, elsewhere = await enlist(one), await enlist(other)
         arm("claim_jobs.inside", "hang", skip=1)  # the ordinary claim, which passes them over, comes first
         claiming = asyncio.ensure_future(claim(one, worker, 1))

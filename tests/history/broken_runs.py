@@ -27,6 +27,7 @@ from tests.history.records import (
 from tests.history.story import Histories
 
 from holdfast.core.cause import Cause
+from holdfast.core.gates import SlotGate
 from holdfast.core.state import State
 
 MUTATIONS = Mutations()
@@ -194,7 +195,7 @@ def more_crashes_than_the_budget(h: Histories, pick: Pick) -> Histories | None:
 @breaks("I10")
 def limit_held_twice(h: Histories, pick: Pick) -> Histories | None:
     """Two jobs under a limit of one, which were in fact leased one after the other, are told to have met."""
-    limited = [r for r in jobs_of(h) if r.limit is not None]
+    limited = [r for r in jobs_of(h) if any(isinstance(gate, SlotGate) for gate in r.gates)]
     if len(limited) < 2:
         return None
     first, second = limited[:2]

@@ -25,6 +25,7 @@ from tests.history.report import Report
 from tests.history.transactions import FINISHING, ORDERED
 
 from holdfast.core.cause import Cause
+from holdfast.core.gates import Gate, SlotGate
 from holdfast.core.state import State
 
 
@@ -74,13 +75,13 @@ class Story:
         queue: str = "default",
         due_at: float | None = None,
         waits_for: tuple[str, ...] = (),
-        limit: tuple[str, int] | None = None,
+        gates: tuple[Gate, ...] = (),
         task: str = "",
     ) -> None:
         """The store takes a job in."""
         self.now += 1
         self._note(job, AuditOp.INSERT, None)
-        self.jobs[job] = JobRecord(job, queue, (), waits_for=waits_for, limit=limit, task=task)
+        self.jobs[job] = JobRecord(job, queue, (), waits_for=waits_for, gates=gates, task=task)
         self._move(job, Place(to, due_at=due_at))
 
     def enqueue(self, job: str, to: State = State.READY, *, due_at: float | None = None) -> None:
@@ -246,7 +247,7 @@ def sound() -> Histories:
     story.park("parked", "unknown_task")
     for job in ("limited-1", "limited-2"):
         story.ask(Op.ENQUEUE, job)
-        story.insert(job, limit=("one at a time", 1))
+        story.insert(job, gates=(SlotGate("one at a time", 1),))
         story.claim(job)
         story.run(job)
         story.end(job, State.SUCCEEDED)

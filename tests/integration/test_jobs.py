@@ -9,8 +9,9 @@ import pytest
 from tests.integration.scene import PATIENCE_S, scene, until
 
 from holdfast import Holdfast, JobCancelled, JobHandle, JobNotFound, JobStateError, RetryPolicy, current_job
+from holdfast.core.gates import SlotGate
 from holdfast.core.ids import new_job_id
-from holdfast.core.job import LimitSlot, NewJob
+from holdfast.core.job import NewJob
 from holdfast.core.state import State
 from holdfast.runtime.clock import ManualClock
 from holdfast.stores.base import CancelAnswer
@@ -238,8 +239,8 @@ async def test_every_state_is_explained() -> None:
                 f"job {unknown.id} is parked: no worker that has seen it knows its task; it runs when one that does "
                 "appears"
             )
-            limit = LimitSlot("k", 1)
-            await store.insert_jobs([NewJob(each, "work", "default", 5, CALL, limit=limit) for each in (one, two)])
+            limit = SlotGate("k", 1)
+            await store.insert_jobs([NewJob(each, "work", "default", 5, CALL, gates=(limit,)) for each in (one, two)])
             await until(JobHandle(two, hf._open_client(), lambda result: result), State.PARKED)
             assert await explain(two) == f"job {two} is parked: as many jobs with its limit's key run as may at once"
             assert (await hf.jobs.get(one)).state is State.RUNNING

@@ -10,7 +10,8 @@ from typing import Any
 
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
-from holdfast.core.job import JobId, KeyClaim, LimitSlot, NewJob
+from holdfast.core.gates import SlotGate
+from holdfast.core.job import JobId, KeyClaim, NewJob
 from holdfast.core.settlement import (
     UNKNOWN_TASK,
     Bury,
@@ -67,11 +68,11 @@ def _new_job(pick: Pick, recent: list[JobId]) -> NewJob:
         waits_for = tuple(pick(recent) for _ in range(pick((1, 2, 2, 3))))
         return job._replace(queue=AFTER.queue, priority=AFTER.priority, waits_for=waits_for)
     lane = pick(ORDERED)
-    limit = pick((None, None, LimitSlot("one", 1), LimitSlot("two", 2)))
+    gates = pick(((), (), (SlotGate("one", 1),), (SlotGate("two", 2),)))
     return job._replace(
         queue=lane.queue,
         priority=lane.priority,
-        limit=limit,
+        gates=gates,
         delay_s=pick((None, None, None, -5.0, *SOON)),
         tenant=pick(TENANTS) if lane == SHARED else "",
     )
