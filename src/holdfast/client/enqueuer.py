@@ -1,7 +1,8 @@
 """Brings new jobs into the store: group commit, waiting on full queues, repeating what had no answer.
 
 Duties:
-1. Many callers share one insert (two batchers: keyed and unique jobs can wait for locks and must not hold up the others).
+1. Many callers share one insert (two batchers: keyed and unique jobs can wait for locks and must not hold up the
+   others).
 2. A full queue makes its callers wait in line until it accepts or their deadline passes (P8); jobs of a priority that
    the settings name go past it. One that is being drained refuses at once.
 3. An insert without an answer is repeated with the same ids, which is safe, for a bounded time (rule 8).

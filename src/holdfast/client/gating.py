@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pydantic_core import to_jsonable_python
 
@@ -119,9 +119,12 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
 
 
-def names_of_gates(tasks: Sequence[tuple[str, TaskOptions]]) -> dict[str, list[Limit | Rate]]:
+Declared: TypeAlias = "dict[str, list[Limit | Rate]]"
+
+
+def names_of_gates(tasks: Sequence[tuple[str, TaskOptions]]) -> Declared:
     """What these tasks declare, by the names that operators use."""
-    found: dict[str, list[Limit | Rate]] = {}
+    found: Declared = {}
     for task, options in tasks:
         declared: tuple[Limit | Rate, ...] = (*options.limits, *options.rates)
         for gate in declared:

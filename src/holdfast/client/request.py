@@ -9,8 +9,8 @@ from holdfast.client.arguments import Signature, encode_call, encode_json
 from holdfast.client.gating import Flow
 from holdfast.client.placing import Placement, Routing
 from holdfast.config import Config
-from holdfast.core.ids import new_job_id
 from holdfast.core.gates import Gate
+from holdfast.core.ids import new_job_id
 from holdfast.core.job import KeyClaim, NewJob
 from holdfast.core.once_options import Debounce
 from holdfast.core.options import NO_OPTIONS, CallOptions, TaskOptions, check_debounce, check_limits

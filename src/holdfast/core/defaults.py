@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from holdfast.core.durations import Seconds
 from holdfast.core.errors import InvalidOptions
@@ -85,6 +85,24 @@ class TaskDefaults:
     def once(self) -> Once | Unset | None:
         """What it says about a call too many: one of `unique`, `debounce` and `throttle`."""
         return once_of(self.unique, self.debounce, self.throttle)
+
+
+class TaskFields(TypedDict, total=False):
+    """What `@hf.task(…)` takes beside a name and a base, for type checkers: the fields of `TaskDefaults`."""
+
+    queue: str | Unset
+    priority: int | str | Unset
+    retry: RetryPolicy | Unset
+    timeout: Seconds | Unset | None
+    soft_timeout: Seconds | Unset | None
+    isolate: bool | Unset
+    tenant: str | Callable[..., object] | Unset
+    concurrency: Concurrency | Unset
+    rate: Rates | Unset
+    breaker: Breaker | str | Unset | None
+    unique: Unique | Unset | None
+    debounce: Debounce | Seconds | Unset | None
+    throttle: Throttle | Seconds | Unset | None
 
 
 NO_DEFAULTS = TaskDefaults()

@@ -1,4 +1,4 @@
-"""Which names are accepted for queues, tasks, tenants, tags, keys, limits, breakers and workers; not what they refer to."""
+"""Which names are accepted for queues, tasks, tenants, tags, keys, limits, breakers, workers; not what they name."""
 
 from __future__ import annotations
 

@@ -158,7 +158,5 @@ def _states(value: object) -> frozenset[State]:
     except ValueError:
         states = frozenset()
     if not states:
-        raise InvalidOptions(
-            f"Unique: states={shown(value)} must be some of the states of a job: {', '.join(State)}"
-        )
+        raise InvalidOptions(f"Unique: states={shown(value)} must be some of the states of a job: {', '.join(State)}")
     return states
