@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.client.jobs import check_limit
+from holdfast.client.filters import check_limit
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.shown import shown
 from holdfast.stores.base import Store

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-from holdfast.client.jobs import check_reason
+from holdfast.client.filters import check_reason
 from holdfast.client.operator import Operator
 from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions

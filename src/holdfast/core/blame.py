@@ -1,4 +1,4 @@
-"""What the end of one run says about its task's circuit breaker: that the other side works, that it does not, nothing."""
+"""What the end of one run says about its task's circuit breaker: the other side works, it does not, or nothing."""
 
 from __future__ import annotations
 
