@@ -12,7 +12,7 @@ from dataclasses import fields
 from logging import DEBUG, ERROR, INFO, WARNING
 from typing import Any
 
-from holdfast.telemetry import events, process_events
+from holdfast.telemetry import events, flow_events, process_events
 from holdfast.telemetry.events import EVENTS, Event
 from holdfast.telemetry.hub import Telemetry
 
@@ -81,6 +81,13 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         INFO,
         "queue %(queue)s: retries are within their share again, %(stretched)d had to wait longer",
     ),
+    flow_events.QueueSettingsIgnored: (
+        WARNING,
+        "queue %(queue)s: what the store has of %(settings)s makes no sense, so the defaults hold",
+    ),
+    flow_events.SettingChanged: (INFO, "%(what)s %(which)s: %(said)s, by %(by)s"),
+    flow_events.BreakerOpened: (WARNING, "breaker %(breaker)s is open for %(for_s).1f s: its jobs wait"),
+    flow_events.BreakerClosed: (INFO, "breaker %(breaker)s is closed: its jobs run again"),
     events.ClockDisagrees: (
         WARNING,
         "the store's clock moved %(difference_s).1f s against this machine's: no reaping for one lease",
