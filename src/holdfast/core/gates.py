@@ -193,8 +193,12 @@ def _admit(candidate: Candidate, usage: Usage) -> Admission:
         return Waits(Place(Barrier.PAUSED, f"tenant:{candidate.tenant}"))
     takes: list[Place] = []
     spends: list[RateGate] = []
+    seen: set[Place] = set()
     for gate in gates_of(candidate, rules):
         place = _place(gate)
+        if place in seen:
+            continue  # the same gate twice is one run through it
+        seen.add(place)
         if isinstance(gate, RateGate):
             full_at = usage.full_at.get(gate.key)
             if full_at is not None and tokens(full_at, usage.now, gate.pace) < 1:
@@ -211,7 +215,7 @@ def _admit(candidate: Candidate, usage: Usage) -> Admission:
             if usage.held.get(place, 0):
                 return Waits(place)
             takes.append(place)
-        elif place not in candidate.has and place not in takes:
+        elif place not in candidate.has:
             if usage.held.get(place, 0) >= gate.size:
                 if gate.when_full is WhenFull.SKIP:
                     return Skipped(place)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, get_args
 
 from holdfast.core.job import JobId, WorkerId
-from holdfast.telemetry.flow_events import BreakerClosed, BreakerOpened, QueueSettingsIgnored, SettingChanged
+from holdfast.telemetry.flow_events import BreakerClosed, BreakerOpened, JobsLetGo, QueueSettingsIgnored, SettingChanged
 from holdfast.telemetry.process_events import (
     IsolateNotStarted,
     ProcessDied,
@@ -366,6 +366,7 @@ Event: TypeAlias = (
     | QueueRetriesEased
     | QueueSettingsIgnored
     | SettingChanged
+    | JobsLetGo
     | BreakerOpened
     | BreakerClosed
     | ClockDisagrees

@@ -27,6 +27,14 @@ class SettingChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class JobsLetGo:
+    """Jobs that waited at a limit, rate, breaker or pause are ready."""
+
+    name: ClassVar[str] = "job.let_go"
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class BreakerOpened:
     """Runs of this process have found it out: jobs of the breaker wait, at first for so long."""
 

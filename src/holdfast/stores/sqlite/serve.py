@@ -121,6 +121,9 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
             at_gates = usage if kept else replace(usage, held=dict(usage.held), full_at=dict(usage.full_at))
             [admission] = admit([waiter.candidate], at_gates)
             if isinstance(admission, Waits) and admission.at == place:
+                if place.barrier is Barrier.RATE and not unparked:
+                    # Its pace may have been made quicker; what others here have spent is not spent before their claim.
+                    tx.db.execute(GATES["spend"], (place.key, usage.full_at[place.key]))
                 until = admission.until
                 return _Outcome(unparked, moved, None if until is None else max(until, tx.now + _SOON_S))
             _leave(tx, waiter.job_id, waiter.queue)

@@ -44,6 +44,7 @@ from holdfast.stores.base import (
 from holdfast.stores.flow import BreakerInfo, Circumstances, GateInfo, Position, Served, SettingChange
 from holdfast.stores.sqlite import (
     breakers,
+    circumstances,
     claim,
     ended,
     gate_reports,
@@ -282,7 +283,7 @@ class SqliteStore:
         return await self._reports.query(partial(moving.position, job_id=job_id))
 
     async def circumstances(self, job_id: JobId) -> Circumstances | None:
-        return await self._reports.query(partial(gate_reports.circumstances, job_id=job_id, now=self._clock.now()))
+        return await self._reports.query(partial(circumstances.circumstances, job_id=job_id, now=self._clock.now()))
 
     async def move_jobs(self, job_ids: Sequence[JobId], *, queue: str | None, priority: int | None) -> int:
         moving_them = partial(moving.move_jobs, job_ids=job_ids, queue=queue, priority=priority)

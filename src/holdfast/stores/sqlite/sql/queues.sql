@@ -1,7 +1,7 @@
 -- Settings of queues and what is known of their depth.
 
 -- name: settings
-SELECT d.queue, s.paused, s.high, s.low, s.weight, s.weights, s.high_age_s, s.low_age_s, s.draining
+SELECT d.queue, s.paused, s.high, s.low, coalesce(s.weight, 1.0), s.weights, s.high_age_s, s.low_age_s, s.draining
 FROM depth d LEFT JOIN queue_setting s USING (queue)
 UNION
 SELECT s.queue, s.paused, s.high, s.low, s.weight, s.weights, s.high_age_s, s.low_age_s, s.draining FROM queue_setting s
