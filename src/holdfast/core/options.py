@@ -84,14 +84,14 @@ class CallOptions:
         check_debounce(self.once, self)
 
 
-NO_OPTIONS = CallOptions()
-
-
 def check_debounce(once: Once | Unset | None, options: CallOptions) -> None:
     """What debounces says by itself when the job runs."""
     if isinstance(once, Debounce) and (options.delay_s is not None or options.run_at is not None):
         given = "delay=" if options.delay_s is not None else "run_at="
         raise InvalidOptions(f"debounce= and {given} say two different times; give one of them")
+
+
+NO_OPTIONS = CallOptions()
 
 
 def call_options(

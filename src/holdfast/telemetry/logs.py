@@ -40,7 +40,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         "job %(job_id)s %(task)s: has succeeded, so that what its task raised afterwards changes nothing: %(error)s",
     ),
     events.JobsPromoted: (DEBUG, "%(count)d scheduled jobs are ready"),
-    events.JobsLetGo: (DEBUG, "%(count)d jobs that waited at limits, rates, breakers or pauses are ready"),
+    flow_events.JobsLetGo: (DEBUG, "%(count)d jobs that waited at limits, rates, breakers or pauses are ready"),
     events.JobsPruned: (DEBUG, "%(count)d ended jobs pruned"),
     events.JobsSwept: (WARNING, "jobs that were left behind moved on: %(counts)s"),
     events.WorkerStarted: (

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from holdfast.stores.base import Hint, Store
 from holdfast.stores.health import StoreHealth
-from holdfast.telemetry.events import JobsLetGo, JobsPromoted
+from holdfast.telemetry.events import JobsPromoted
+from holdfast.telemetry.flow_events import JobsLetGo
 from holdfast.telemetry.hub import Telemetry
 from holdfast.upkeep.periodic import Periodic
 
