@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.core.breaker import BreakerGate, BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import RateGate, SlotGate, WhenFull
+from holdfast.core.gates import Gate, RateGate, SlotGate, WhenFull
 from holdfast.core.job import JobId, KeyClaim, NewJob
 from holdfast.core.rate import Pace
 from holdfast.core.settlement import (
@@ -51,11 +51,16 @@ ONE, TWO = SlotGate("one", 1), SlotGate("two", 2)
 SLOW, PAIR = RateGate("slow", Pace(1, 10.0, 1)), RateGate("pair", Pace(1, 2.0, 2))
 BANK, SHOP = BreakerGate("bank", 1, 30.0, 6.0), BreakerGate("shop", 2, 30.0, 0.0)
 BREAKERS = (BANK, SHOP)
-GATES = (
-    *((), (), (), (), (ONE,), (TWO,), (ONE, TWO), (TWO, ONE), (SLOW,), (PAIR,), (ONE, SLOW), (PAIR, TWO)),
-    *((BANK,), (SHOP,), (BANK, ONE), (PAIR, SHOP)),
-    *((SlotGate("skip", 1, when_full=WhenFull.SKIP),), (SlotGate("swap", 1, when_full=WhenFull.REPLACE),)),
+SKIP, SWAP = SlotGate("skip", 1, when_full=WhenFull.SKIP), SlotGate("swap", 1, when_full=WhenFull.REPLACE)
+Choice = tuple[tuple[Gate, ...], ...]
+THEMES: tuple[Choice, ...] = (
+    ((), (ONE,), (TWO,), (ONE, TWO), (TWO, ONE)),
+    ((), (SLOW,), (PAIR,), (ONE, SLOW), (PAIR, TWO)),
+    ((), (BANK,), (SHOP,), (BANK, ONE), (PAIR, SHOP)),
+    ((), (SKIP,), (SWAP,), (SWAP,)),
+    ((), (), (ONE,), (TWO, PAIR), (SHOP, TWO), (SWAP,)),
 )
+"""What jobs of one story have to pass: few kinds, so that they get into each other's way."""
 TASKS = (TASK, TASK, "other.task")
 LIMITED_AT_RUN_TIME = ("one", "two", "queue:b", f"task:{TASKS[-1]}")
 PACED = Pace(1, 5.0, 2)
@@ -75,17 +80,17 @@ SELDOM = (
 )
 
 
-def new_jobs(pick: Pick, count: int, earlier: Sequence[JobId]) -> list[NewJob]:
+def new_jobs(pick: Pick, count: int, earlier: Sequence[JobId], theme: Choice) -> list[NewJob]:
     """Requests to enqueue; `earlier` are the ids of all jobs so far, some of which they may wait for."""
     jobs: list[NewJob] = []
     for _ in range(count):
-        jobs.append(_new_job(pick, [*earlier, *(job.id for job in jobs)][-8:]))
+        jobs.append(_new_job(pick, [*earlier, *(job.id for job in jobs)][-8:], theme))
     return jobs
 
 
-def _new_job(pick: Pick, recent: list[JobId]) -> NewJob:
+def _new_job(pick: Pick, recent: list[JobId], theme: Choice) -> NewJob:
     key = KeyClaim(pick(("k1", "k2")), pick((b"same", b"same", b"other")), pick((10.0, 9000.0)))
-    job = a_job(expires_in_s=pick((None, None, None, *SOON)), key=pick((None, None, None, key)))
+    job = a_job(expires_in_s=pick((None,) * 8 + SOON), key=pick((None, None, None, key)))
     if recent and pick((False, False, True)):
         waits_for = tuple(pick(recent) for _ in range(pick((1, 2, 2, 3))))
         return job._replace(queue=AFTER.queue, priority=AFTER.priority, waits_for=waits_for)
@@ -94,7 +99,7 @@ def _new_job(pick: Pick, recent: list[JobId]) -> NewJob:
         task=pick(TASKS),
         queue=lane.queue,
         priority=lane.priority,
-        gates=pick(GATES),
+        gates=pick(theme),
         unique=pick((None, None, None, None, _unique(pick))),
         delay_s=pick((None, None, None, -5.0, *SOON)),
         tenant=pick(TENANTS) if lane == SHARED else "",

@@ -88,7 +88,7 @@ class FlowSteps:
                 break
         ids = list(self.model.jobs)
         infos = dict(zip(ids, self.do(self.store.job_infos(ids)), strict=True))
-        follow(self.model, infos, self.asked_to_stop)
+        follow(self.model, infos, self.asked_to_stop, will_look=found.next_due_in_s is not None)
 
     def asked_to_stop(self) -> dict[JobId, str]:
         requests = [each for worker in self.workers for each in self.do(self.store.cancel_requests(worker))]

@@ -18,8 +18,11 @@ from holdfast.core.state import State
 Infos = Mapping[JobId, JobInfo | None]
 
 
-def follow(model: Model, infos: Infos, asked_to_stop: Callable[[], Mapping[JobId, str]]) -> None:
-    """Take over what the store did with those who waited at gates, if it may have done so."""
+def follow(model: Model, infos: Infos, asked_to_stop: Callable[[], Mapping[JobId, str]], *, will_look: bool) -> None:
+    """Take over what the store did with those who waited at gates, if it may have done so.
+
+    `will_look`: it has said when it will look at some gate again.
+    """
     waiting = sorted((job for job in model.jobs.values() if job.at is not None), key=lambda job: job.seq)
     lines: dict[Place, list[Job]] = {}
     for job in waiting:
@@ -34,7 +37,7 @@ def follow(model: Model, infos: Infos, asked_to_stop: Callable[[], Mapping[JobId
         assert model.flow.may_go(job.new, model.now), ("something holds it back", job)
     _keep_slots(model, let_go)
     _replaced(model, infos, asked_to_stop)
-    _nobody_waits_in_vain(model)
+    _nobody_waits_in_vain(model, will_look=will_look)
 
 
 def _stayed(job: Job, info: JobInfo | None) -> bool:
@@ -86,7 +89,9 @@ def _replaced(model: Model, infos: Infos, asked_to_stop: Callable[[], Mapping[Jo
         model.cancel(job_id, reason)
 
 
-def _nobody_waits_in_vain(model: Model) -> None:
+def _nobody_waits_in_vain(model: Model, *, will_look: bool) -> None:
+    """A token, or the place of the probe, is not given to anybody: whoever was let go for it may have been cancelled
+    since, and then the next one goes when somebody looks again."""
     ready = [job.new for job in model.jobs.values() if job.state is State.READY]
     about_to = {_spent(gate) for new in ready for gate in model.flow.gates_of(new)}
     heads: dict[Place, Job] = {}
@@ -96,7 +101,8 @@ def _nobody_waits_in_vain(model: Model) -> None:
     for place, job in heads.items():
         if place in about_to:
             continue  # somebody was let go for that token, or as the probe, and has not been claimed
-        assert model.flow.held_at(job.new, place, model.now), ("waits in vain", job)
+        by_and_by = will_look and place.barrier in (Barrier.RATE, Barrier.BREAKER)
+        assert by_and_by or model.flow.held_at(job.new, place, model.now), ("waits in vain", job)
 
 
 def _spent(gate: object) -> Place | None:

@@ -42,9 +42,11 @@ from model.choices import (
     SELDOM,
     SOON,
     TENANTS,
+    THEMES,
     VERBS,
     WEIGHTS,
     WHY,
+    Choice,
     Pick,
     mark,
     new_jobs,
@@ -72,6 +74,7 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
         self.workers: list[WorkerId] = [uuid4()]  # the first was never registered
         self.runs: list[tuple[WorkerId, JobId, int]] = []
         self.last_token = 0
+        self.theme: Choice = ()
         self.states: dict[JobId, State | None] = {}
 
     def make(self) -> tuple[ManualClock, Store]:
@@ -105,9 +108,9 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
     def anything(self, pick: Pick) -> None:
         match pick(VERBS):
             case "insert":
-                self.insert(new_jobs(pick, pick((1, 2, 4)), list(self.asked)), whole=pick((False, True)))
+                self.insert(self.some_jobs(pick, (1, 2, 4)), whole=pick((False, True)))
             case "work":
-                self.insert(new_jobs(pick, pick((0, 1, 2)), list(self.asked)), whole=False)
+                self.insert(self.some_jobs(pick, (0, 1, 2)), whole=False)
                 worker = self.claim_everywhere(pick((1, 2, 4)))
                 held = sorted(self.model.held(worker))
                 self.settle(worker, [settlement(pick, *lease) for lease in held if pick((True, True, False))], pick)
@@ -187,6 +190,10 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
                 self.operate(pick)
             case "wait long":
                 self.wait(5000.0, [])
+
+    def some_jobs(self, pick: Pick, counts: tuple[int, ...]) -> list[NewJob]:
+        self.theme = self.theme or pick(THEMES)
+        return new_jobs(pick, pick(counts), list(self.asked), self.theme)
 
     def some_ids(self, pick: Pick, state: State | None = None) -> list[JobId]:
         fitting = [job_id for job_id, job in self.model.jobs.items() if state in (None, job.state)]
