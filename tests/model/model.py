@@ -481,8 +481,6 @@ class Model:
         if job is None or job.state not in WAITING:
             return False
         job.new = job.new._replace(queue=lane.queue, priority=lane.priority)
-        if job.new.tenant:
-            self.tags.tenanted.add(lane.queue)
         if job.state is State.READY:
             self.flow.free(job_id)  # kept for its turn, which it gives up
             self._to_tail(job)
