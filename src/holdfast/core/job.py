@@ -185,6 +185,8 @@ class JobInfo:
     """As it was given."""
     reason: str | None = None
     """Why it is parked, cancelled or dead."""
+    waits_at: str | None = None
+    """Of a parked job: what it waits for under that reason, as the key of its limit or the name of its breaker."""
     cancel_requested: bool = False
     """Whether it runs and was asked to stop."""
     args: tuple[Any, ...] = ()

@@ -12,22 +12,29 @@ from holdfast.core.errors import InvalidOptions
 from holdfast.core.priority import LARGEST_WEIGHT, check_weights
 from holdfast.core.queue import QueueSettings
 
-COLUMNS = ("paused", "high", "low", "weight", "weights", "high_age_s", "low_age_s")
+COLUMNS = ("paused", "high", "low", "weight", "weights", "high_age_s", "low_age_s", "draining")
 
 
 def to_row(
     settings: QueueSettings,
-) -> tuple[bool, int | None, int | None, float, str | None, float | None, float | None]:
+) -> tuple[bool, int | None, int | None, float, str | None, float | None, float | None, bool]:
     """In the order of `COLUMNS`."""
     marks = settings.watermarks
     high, low = (marks.high, marks.low) if marks else (None, None)
     weights = None if settings.weights is None else json.dumps(dict(settings.weights))
     high_age_s, low_age_s = (settings.ages.high_s, settings.ages.low_s) if settings.ages else (None, None)
-    return settings.paused, high, low, settings.weight, weights, high_age_s, low_age_s
+    return settings.paused, high, low, settings.weight, weights, high_age_s, low_age_s, settings.draining
 
 
 def from_row(
-    paused: Any, high: Any, low: Any, weight: Any, weights: Any, high_age_s: Any = None, low_age_s: Any = None
+    paused: Any,
+    high: Any,
+    low: Any,
+    weight: Any,
+    weights: Any,
+    high_age_s: Any = None,
+    low_age_s: Any = None,
+    draining: Any = False,
 ) -> QueueSettings:
     """Settings as stored."""
     marks = by_priority = ages = None
@@ -45,4 +52,5 @@ def from_row(
         weight=float(weight) if valid else 1.0,
         weights=by_priority,
         ages=ages,
+        draining=bool(draining),
     )
