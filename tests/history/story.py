@@ -25,7 +25,8 @@ from tests.history.report import Report
 from tests.history.transactions import FINISHING, ORDERED
 
 from holdfast.core.cause import Cause
-from holdfast.core.gates import Gate, SlotGate
+from holdfast.core.gates import Gate, RateGate, SlotGate
+from holdfast.core.rate import Pace
 from holdfast.core.state import State
 
 
@@ -248,6 +249,14 @@ def sound() -> Histories:
     for job in ("limited-1", "limited-2"):
         story.ask(Op.ENQUEUE, job)
         story.insert(job, gates=(SlotGate("one at a time", 1),))
+        story.claim(job)
+        story.run(job)
+        story.end(job, State.SUCCEEDED)
+    for job in ("rated-1", "rated-2", "rated-3"):
+        story.ask(Op.ENQUEUE, job)
+        story.insert(job, gates=(RateGate("two at once", Pace(1, 20.0, 2)), SlotGate("three at once", 3)))
+    for job, waited_s in (("rated-1", 0), ("rated-2", 0), ("rated-3", 10)):
+        story.now += waited_s
         story.claim(job)
         story.run(job)
         story.end(job, State.SUCCEEDED)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.core.breaker import CLOSED, BreakerGate, BreakerState, Phase
-from holdfast.core.rate import Pace, next_token_at, spend, tokens
+from holdfast.core.rate import Pace, next_token_at, no_emptier, spend, tokens
 
 
 class Barrier(StrEnum):
@@ -129,7 +129,8 @@ class Waits(NamedTuple):
 
     at: Place
     until: float | None = None
-    """When to look again, where that is known; None: whatever frees it says so."""
+    """When to look again, where that is known; None: whatever frees it says so. At a rate whose pace has been made
+    quicker the usage may have another `full_at` now: whoever looks after waiters keeps that."""
     replaces: bool = False
     """Those who hold the slots there are to stop, and those who wait there are not to run at all."""
 
@@ -192,11 +193,17 @@ def _admit(candidate: Candidate, usage: Usage) -> Admission:
         return Waits(Place(Barrier.PAUSED, f"tenant:{candidate.tenant}"))
     takes: list[Place] = []
     spends: list[RateGate] = []
+    seen: set[Place] = set()
     for gate in gates_of(candidate, rules):
         place = _place(gate)
+        if place in seen:
+            continue  # the same gate twice is one run through it
+        seen.add(place)
         if isinstance(gate, RateGate):
-            if tokens(usage.full_at.get(gate.key), usage.now, gate.pace) < 1:
-                return Waits(place, next_token_at(usage.full_at.get(gate.key), usage.now, gate.pace))
+            full_at = usage.full_at.get(gate.key)
+            if full_at is not None and tokens(full_at, usage.now, gate.pace) < 1:
+                usage.full_at[gate.key] = full_at = no_emptier(full_at, usage.now, gate.pace)
+                return Waits(place, next_token_at(full_at, usage.now, gate.pace))
             spends.append(gate)
         elif isinstance(gate, BreakerGate):
             state = usage.breakers.get(gate.name, CLOSED)
@@ -208,7 +215,7 @@ def _admit(candidate: Candidate, usage: Usage) -> Admission:
             if usage.held.get(place, 0):
                 return Waits(place)
             takes.append(place)
-        elif place not in candidate.has and place not in takes:
+        elif place not in candidate.has:
             if usage.held.get(place, 0) >= gate.size:
                 if gate.when_full is WhenFull.SKIP:
                     return Skipped(place)

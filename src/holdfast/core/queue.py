@@ -26,6 +26,8 @@ class QueueSettings:
     """How long the oldest ready job may have waited before it stops accepting, and for it to accept again."""
     draining: bool = False
     """Whether it accepts nothing until an operator says otherwise, while what it has goes on."""
+    ignored: tuple[str, ...] = ()
+    """Those that the store has in a form that makes no sense, written by hand: they count as not set."""
 
 
 MOST_COUNTED = 10_000

@@ -22,7 +22,7 @@ _TINY_S: Final = 1e-6  # times come back from a store rounded to microseconds
 class Pace(NamedTuple):
     """`count` runs per `per_s` seconds; after a rest up to `burst` of them at once."""
 
-    count: float
+    count: float  # type: ignore[assignment]  # of a tuple nobody asks how often it holds something
     per_s: float
     burst: int
 
@@ -59,12 +59,18 @@ def parse_pace(text: object, *, burst: int | None = None) -> Pace:
 def tokens(full_at: float | None, now: float, pace: Pace) -> int:
     """Runs that may begin now."""
     missing_s = 0.0 if full_at is None else max(0.0, full_at - now)
-    return max(0, math.floor(pace.burst - (missing_s - _TINY_S) / pace.gap_s)) if missing_s > 0 else pace.burst
+    return min(pace.burst, max(0, math.floor(pace.burst - (missing_s - _TINY_S) / pace.gap_s)))
 
 
 def spend(full_at: float | None, now: float, pace: Pace, runs: int = 1) -> float:
     """When the bucket will be full again after these runs, which there were tokens for."""
     return (now if full_at is None else max(full_at, now)) + runs * pace.gap_s
+
+
+def no_emptier(full_at: float, now: float, pace: Pace) -> float:
+    """The same bucket, but no emptier than empty: what a slower pace has left behind does not hold up a quicker one."""
+    empty = now + pace.burst * pace.gap_s
+    return empty if full_at > empty + _TINY_S else full_at
 
 
 def next_token_at(full_at: float | None, now: float, pace: Pace) -> float:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from holdfast.core.breaker import BreakerState, Phase
-from holdfast.core.gates import Place, Rules
+from holdfast.core.gates import Gate, Place, Rules
 from holdfast.core.job import JobId
 from holdfast.core.rate import Pace
 
@@ -57,6 +57,23 @@ class Position(NamedTuple):
     ahead: int
     """Ready jobs before it; counted so far as reports count."""
     entered_at: datetime
+
+
+class Circumstances(NamedTuple):
+    """What a report about one waiting job needs beside its `JobInfo`."""
+
+    gates: tuple[Gate, ...] = ()
+    """Its own."""
+    waits_for: tuple[JobId, ...] = ()
+    """Of a blocked job: those that have not ended, up to `MOST_NAMED`."""
+    alone: bool = False
+    """Whether it has to run alone."""
+    ended_lately: int = 0
+    """Jobs of its queue and priority that succeeded within the last `LATELY_S`, as far as reports count."""
+
+
+LATELY_S: Final = 60.0
+MOST_NAMED: Final = 20
 
 
 class SettingChange(NamedTuple):
@@ -103,6 +120,10 @@ class FlowStore(Protocol):
 
     async def position(self, job_id: JobId) -> Position | None:
         """None: it is not ready."""
+        ...
+
+    async def circumstances(self, job_id: JobId) -> Circumstances | None:
+        """None: there is no such job."""
         ...
 
     async def move_jobs(self, job_ids: Sequence[JobId], *, queue: str | None, priority: int | None) -> int:

@@ -46,6 +46,12 @@ def from_row(
         found = None if weights is None else dict(json.loads(weights))
         by_priority = found and check_weights(found) and found
     valid = isinstance(weight, int | float) and 0 <= weight <= LARGEST_WEIGHT
+    nonsense = {
+        "watermarks": high is not None and marks is None,
+        "ages": high_age_s is not None and ages is None,
+        "weight": not valid,
+        "weights": weights is not None and by_priority is None,
+    }
     return QueueSettings(
         paused=bool(paused),
         watermarks=marks,
@@ -53,4 +59,5 @@ def from_row(
         weights=by_priority,
         ages=ages,
         draining=bool(draining),
+        ignored=tuple(name for name, is_so in nonsense.items() if is_so),
     )

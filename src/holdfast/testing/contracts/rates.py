@@ -37,8 +37,15 @@ SLOW = RateGate("post", Pace(1, LONG_S, 1))
 PAIR = RateGate("post", Pace(1, LONG_S, 2))
 AT_POST = Place(Barrier.RATE, "post")
 QUEUES = (LANE.queue, ELSEWHERE.queue)
-AT_ONCE = Pace(1_000_000, 1.0, 1)
-"""A token is earned again before anybody can ask for it."""
+QUICK = Pace(5_000, 1.0, 1)
+"""A token is earned again in a moment."""
+
+
+async def a_moment(store: Store) -> None:
+    """Ask until the store's clock has gone on so far that a quick bucket is full."""
+    full_at = await store.now() + 3 * QUICK.gap_s
+    while await store.now() < full_at:
+        pass
 
 
 async def check_a_burst_runs_and_the_others_wait(store: Store) -> None:
@@ -110,15 +117,26 @@ async def check_it_is_told_when_the_next_token_is_earned(store: Store) -> None:
 
 
 async def check_waiters_are_let_go_when_their_token_is_earned(store: Store) -> None:
-    ids = await insert(store, *(a_job(gates=(RateGate("fast", AT_ONCE),)) for _ in range(4)))
+    ids = await insert(store, *(a_job(gates=(RateGate("fast", QUICK),)) for _ in range(4)))
     worker = await enlist(store)
-    got: list[JobId] = []
-    for _ in ids:
-        jobs = await drain(store, worker)
-        assert len(jobs) == 1, f"one token at a time: {jobs}"
-        got += [job.id for job in jobs]
-        await serve(store)
+    got = [job.id for job in await drain(store, worker)]
+    assert got == ids[:1], f"one token at a time: {got}"
+    while len(got) < len(ids):
+        found = await _let_go(store)
+        assert found == 1, f"one token at a time: {found}"
+        got += [job.id for job in await drain(store, worker)]
     assert got == ids, f"in their order: {got}"
+
+
+async def _let_go(store: Store) -> int:
+    """How many were let go when the next gate was due, which is in a moment."""
+    patience = await store.now() + 30
+    while await store.now() < patience:
+        found = await store.serve_gates(limit=PLENTY)
+        assert found.unparked or found.next_due_in_s is not None, f"somebody waits for a token: {found}"
+        if found.unparked:
+            return found.unparked
+    raise AssertionError("the token was earned long ago")
 
 
 async def check_no_more_are_let_go_than_there_are_tokens(store: Store) -> None:
@@ -130,9 +148,22 @@ async def check_no_more_are_let_go_than_there_are_tokens(store: Store) -> None:
     assert await serve(store) == 2, "one of three is spent"
     assert await states(store, *ids) == [State.READY] * 2 + [State.PARKED] * 3, "the oldest go"
     assert [job.id for job in await drain(store, worker)] == ids[:2], "and find their tokens"
-    await store.set_limit("post", size=None, pace=Pace(1_000_000, 1.0, 3), by="me")
-    assert await serve(store) == 3, "a quicker pace is taken up at once"
-    assert [job.id for job in await drain(store, worker)] == ids[2:], "by all who wait"
+    await store.set_limit("post", size=None, pace=Pace(1, LONG_S, 100), by="me")
+    assert await serve(store) == 3, "a larger burst is there at once"
+    assert [job.id for job in await drain(store, worker)] == ids[2:], "for all who wait"
+
+
+async def check_a_quicker_pace_does_not_pay_for_a_slower_one(store: Store) -> None:
+    await start(store, gates=(SLOW,))
+    ids = await insert(store, *(a_job(gates=(SLOW,)) for _ in range(2)))
+    worker = await enlist(store)
+    await drain(store, worker)
+    await store.set_limit("post", size=None, pace=QUICK, by="me")
+    got: list[JobId] = []
+    while len(got) < len(ids):
+        await _let_go(store)
+        got += [job.id for job in await drain(store, worker)]
+    assert got == ids, f"the hour that one run took to be earned is not waited for: {got}"
 
 
 async def check_the_line_is_not_jumped_while_tokens_are_earned(store: Store) -> None:
@@ -172,13 +203,14 @@ async def check_two_rates_are_both_kept(store: Store) -> None:
 
 
 async def check_a_cancelled_waiter_leaves_nothing_behind(store: Store) -> None:
-    fast = RateGate("fast", AT_ONCE)
+    fast = RateGate("fast", QUICK)
     ids = await insert(store, a_job(gates=(fast,)), a_job(gates=(fast,)))
     worker = await enlist(store)
     [job] = await drain(store, worker)
     await store.cancel_jobs(ids[1:], reason="not needed")
     assert await use(store, Place(Barrier.RATE, "fast")) == (0, 0), "nobody waits"
     await finish(store, Run(worker, job))
+    await a_moment(store)
     await nothing_is_left(store)
 
 

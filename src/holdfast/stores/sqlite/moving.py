@@ -1,0 +1,67 @@
+"""Where waiting jobs stand in their lanes, and how they are put into others."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from holdfast.core.job import JobId
+from holdfast.core.queue import MOST_COUNTED
+from holdfast.stores.flow import Position
+from holdfast.stores.sqlite.gates import free_slots
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.tails import queue_up
+from holdfast.stores.sqlite.tenants import give_tags, mark_tenanted
+from holdfast.stores.sqlite.transaction import TailRow, Tx
+
+SQL = load("moving")
+
+
+def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, priority: int | None) -> int:
+    """Those that wait; ready ones queue up at the tail, in the order given."""
+    moved = 0
+    tail: list[TailRow] = []
+    for job_id in dict.fromkeys(job_id.bytes for job_id in job_ids):
+        body = tx.db.execute(SQL["body"], (job_id,)).fetchone()
+        if body is None:
+            continue
+        old_queue, old_priority, tenant = body
+        lane = (queue or old_queue, old_priority if priority is None else priority)
+        tx.depth_of(lane[0])  # tells whether it has tenants
+        if ready := tx.db.execute(SQL["leave_ready"], (job_id,)).fetchone():
+            free_slots(tx, [job_id])  # they were kept for its turn, which it gives up
+            tx.left_ready(old_queue, 1)
+            tail.append((*lane, job_id, *ready))
+        elif tx.db.execute(SQL["parked"], (job_id,)).fetchone():
+            tx.left_parked(old_queue, 1)
+            tx.entered_parked(lane[0], 1)
+        elif not tx.db.execute(SQL["waits_elsewhere"], (job_id,)).fetchone()[0]:
+            continue
+        else:
+            tx.left_ready(lane[0], 0)  # a queue is known from its first job on, ready or not
+        tx.db.execute(SQL["set_lane"], (*lane, job_id))
+        if tenant and lane[0] not in tx.tenanted:
+            mark_tenanted(tx, [lane[0]])
+        if not ready:
+            _retag(tx, lane, job_id)
+        moved += 1
+    queue_up(tx, tail)
+    return moved
+
+
+def _retag(tx: Tx, lane: tuple[str, int], job_id: bytes) -> None:
+    """The tag of a parked job says where it stood in its old lane; in the new one it stands at the tail."""
+    if tx.db.execute(SQL["parked"], (job_id,)).fetchone():
+        [tag] = give_tags(tx, [(*lane, job_id, 0, 0, 0)])
+        tx.db.execute(SQL["set_parked"], (lane[0], tag, job_id))
+
+
+def position(db: sqlite3.Connection, job_id: JobId) -> Position | None:
+    """Ready jobs before this one in its lane, counted so far as reports count."""
+    row = db.execute(SQL["place"], (job_id.bytes,)).fetchone()
+    if row is None:
+        return None
+    *place, entered_at = row
+    (ahead,) = db.execute(SQL["ahead"], (*place, MOST_COUNTED)).fetchone()
+    return Position(ahead, datetime.fromtimestamp(entered_at, UTC))
