@@ -12,7 +12,7 @@ from holdfast.core.gates import Place, Rules
 from holdfast.core.job import JobId
 from holdfast.core.rate import Pace
 from holdfast.stores.base import Hint
-from holdfast.stores.flow import BreakerInfo, GateInfo, Position, Served, SettingChange
+from holdfast.stores.flow import BreakerInfo, Circumstances, GateInfo, Position, Served, SettingChange
 from holdfast.stores.postgres import breakers, moving, rules, serving
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.gates import Gates
@@ -93,6 +93,9 @@ class FlowVerbs:
 
     async def position(self, job_id: JobId) -> Position | None:
         return await self._engine.snapshot(partial(moving.position, job_id=job_id))
+
+    async def circumstances(self, job_id: JobId) -> Circumstances | None:
+        return await self._engine.snapshot(partial(moving.circumstances, job_id=job_id))
 
     async def move_jobs(self, job_ids: Sequence[JobId], *, queue: str | None, priority: int | None) -> int:
         if queue is not None:

@@ -27,6 +27,7 @@ from holdfast.stores.base import Hint
 from holdfast.stores.postgres.breakers import lock_breakers, write_marks
 from holdfast.stores.postgres.settle import ATTEMPTS_KEPT, settle_jobs
 from holdfast.stores.postgres.transaction import Tx
+from holdfast.stores.settling import counting
 
 if TYPE_CHECKING:
     from asyncpg import Record
@@ -81,8 +82,8 @@ async def flush_marked(
     left = [each for each in settlements if each.token not in flushed.tokens]
     found = iter(await settle_jobs(tx, worker, left) if left else ())
     verdicts = [Verdict.APPLIED if each.token in flushed.tokens else next(found) for each in settlements]
-    applied = {each.token for each, verdict in zip(settlements, verdicts, strict=True) if verdict is Verdict.APPLIED}
-    await write_marks(tx, locked, [mark for mark in marks if mark.token in applied])
+    heard = counting(settlements, verdicts)
+    await write_marks(tx, locked, [mark for mark in marks if mark.token in heard])
     return verdicts, flushed.waited
 
 

@@ -1,16 +1,19 @@
-"""Waiting jobs are given another queue or priority; and where a job stands in its lane."""
+"""Waiting jobs are given another queue or priority; and what reports say of those who wait, and of gates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from holdfast.core.gates import Barrier
 from holdfast.core.gates import Place as Barred
+from holdfast.core.gates_text import read_gates
 from holdfast.core.job import JobId
+from holdfast.core.loss import alone
 from holdfast.core.queue import MOST_COUNTED
 from holdfast.stores.base import Hint
-from holdfast.stores.flow import GateInfo, Position
+from holdfast.stores.flow import LATELY_S, MOST_NAMED, Circumstances, GateInfo, Position
 from holdfast.stores.postgres.serving import columns_of
 from holdfast.stores.postgres.transaction import Place, Tx
 
@@ -53,6 +56,18 @@ async def position(tx: Tx, job_id: JobId) -> Position | None:
     """None: it is not ready."""
     rows = await tx.fetch("moving.position", job_id, MOST_COUNTED)
     return Position(*rows[0]) if rows else None
+
+
+async def circumstances(tx: Tx, job_id: JobId) -> Circumstances | None:
+    """None: there is no such job. Of what has ended lately the newest are looked at, so far as reports count."""
+    rows = await tx.fetch("moving.circumstances", job_id)
+    if not rows:
+        return None
+    text, queue, priority, losses = rows[0]
+    awaited = await tx.fetch("moving.waits_for", job_id, MOST_NAMED)
+    since = tx.now - timedelta(seconds=LATELY_S)
+    ended = await tx.value("moving.ended_lately", since, MOST_COUNTED, queue, priority)
+    return Circumstances(read_gates(text), tuple(row[0] for row in awaited), alone(losses), ended)
 
 
 async def gates(tx: Tx, places: Sequence[Barred] | None, *, limit: int) -> list[GateInfo]:

@@ -33,6 +33,7 @@ _GATES, _WAITERS = 10, 100
 #: Gates in somebody's hand that one call waits for.
 _AWAITED = 3
 _PAGE = 500
+_SOON_S = 0.001
 SERVED_AT_ONCE = 1000
 """Waiters that are let go right after what has freed their slots; others follow."""
 
@@ -57,31 +58,33 @@ async def serve_gates(engine: Engine, *, limit: int) -> Served:
 async def serve(
     engine: Engine, *, limit: int, verb: str = "serve_gates", together: int = _GATES, patient: bool = True
 ) -> Count:
-    """Those gates that nobody has in hand first; then, if we are patient, a few of the others."""
-    count, before = Count(), list[Place]()
+    """Those gates that nobody has in hand first; then, if we are patient, a few of the others. Each of them once, but
+    for those where a great many wait."""
+    count, done = Count(), set[Place]()
     while (left := limit - sum(count)) > 0:
-        due = _places(await engine.query("serving.due", together))
+        due = _places(await engine.query("serving.due", together + len(done)))
+        due = [place for place in due if place not in done][:together]
         if not due:
             break
-        found = await _serve(engine, verb, due, left)
+        found, again = await _serve(engine, verb, due, left)
         count = count.plus(found)
-        if due == before and not any(found):  # others are quicker
-            break
-        before = due
+        done |= {place for place in due if place not in again or not any(found)}
     if not patient:
         return count
-    for place in _places(await engine.query("serving.overdue", _AWAITED)):
-        if (left := limit - sum(count)) > 0:
+    for place in _places(await engine.query("serving.overdue", _AWAITED + len(done))):
+        if (left := limit - sum(count)) > 0 and place not in done:
             with contextlib.suppress(StoreUnavailable):  # held for longer than we wait: somebody comes again
-                count = count.plus(await _serve(engine, verb, [place], left))
+                found, _ = await _serve(engine, verb, [place], left)
+                count = count.plus(found)
     return count
 
 
-async def _serve(engine: Engine, verb: str, places: Sequence[Place], limit: int) -> Count:
+async def _serve(engine: Engine, verb: str, places: Sequence[Place], limit: int) -> tuple[Count, set[Place]]:
+    """Also where more may be done at once."""
     serving = partial(_serve_some, places=places, limit=limit)
-    count, tx = await engine.transact(verb, engine.verbs, serving)
+    found, tx = await engine.transact(verb, engine.verbs, serving)
     await look_after(engine, tx.freed)
-    return count
+    return found
 
 
 def _places(rows: Sequence[Record]) -> list[Place]:
@@ -137,12 +140,15 @@ class _Line:
         self.skipped: list[tuple[Record, Skipped]] = []
         self.due: dict[Place, float | None] = {}
         """When to look at the gates again that were served."""
+        self.spent: set[str] = set()
+        self.full_at: dict[str, float] = {}
+        """Of rates whose pace was made quicker."""
 
     def __len__(self) -> int:
         return len(self.let_go) + len(self.moved) + len(self.skipped)
 
 
-async def _serve_some(tx: Tx, places: Sequence[Place], limit: int) -> Count:
+async def _serve_some(tx: Tx, places: Sequence[Place], limit: int) -> tuple[Count, set[Place]]:
     rules = await read_rules(tx)
     many = min(limit, _WAITERS)
     preview = [_candidate(row) for row in await tx.fetch("serving.preview", *columns_of(places), many)]
@@ -152,7 +158,8 @@ async def _serve_some(tx: Tx, places: Sequence[Place], limit: int) -> Count:
         waiters = await tx.fetch("serving.waiters", *place, many)
         line.due[place] = _judge(place, waiters, held, line, limit=limit, many=many)
     await _write(tx, line)
-    return Count(len(line.let_go), len(line.moved) + len(line.skipped))
+    again = {place for place, at in line.due.items() if at == held.usage.now}
+    return Count(len(line.let_go), len(line.moved) + len(line.skipped)), again
 
 
 def _candidate(row: Record) -> Candidate:
@@ -175,10 +182,14 @@ def _judge(place: Place, waiters: Sequence[Record], held: Held, line: _Line, *, 
         if isinstance(verdict, Passed):
             slots = [each for each in verdict.takes if each.barrier is Barrier.LIMIT]
             line.let_go.append((row, tuple(slots) if row["served"] else ()))
+            line.spent.update(verdict.spends)
         elif isinstance(verdict, Skipped):
             line.skipped.append((row, verdict))
         elif verdict.at == place:
-            return verdict.until
+            if place.barrier is Barrier.RATE and place.key not in line.spent:
+                # Its pace may be quicker now. What others have spent here is not spent before their claim.
+                line.full_at[place.key] = held.usage.full_at[place.key]
+            return None if verdict.until is None else max(verdict.until, now + _SOON_S)
         else:
             line.moved.append((row, verdict))
     return now if len(waiters) == many else None
@@ -210,6 +221,7 @@ async def _write(tx: Tx, line: _Line) -> None:
         ],
     )
     await tx.many("serving.move", [(row["job_id"], *verdict.at) for row, verdict in line.moved])
+    await tx.many("serving.fill", [(key, moment(full_at)) for key, full_at in line.full_at.items()])
     due = [(*place, None if at is None else moment(at)) for place, at in line.due.items()]
     await tx.many("serving.set_due", due)
     later: dict[Place, float] = {}

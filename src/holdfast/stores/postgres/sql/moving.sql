@@ -22,6 +22,27 @@ UPDATE holdfast.job SET queue = coalesce($2, queue), priority = coalesce($3, pri
 -- name: named_tenants
 SELECT EXISTS (SELECT 1 FROM holdfast.job WHERE id = ANY ($1) AND tenant <> '')
 
+-- name: circumstances
+SELECT j.gates, j.queue, j.priority, coalesce(r.losses, t.losses, p.losses, a.losses, 0)
+FROM holdfast.job j
+LEFT JOIN holdfast.ready r ON r.job_id = j.id LEFT JOIN holdfast.timer t ON t.job_id = j.id
+LEFT JOIN holdfast.parked p ON p.job_id = j.id LEFT JOIN holdfast.active a ON a.job_id = j.id
+WHERE j.id = $1
+
+-- name: waits_for
+SELECT m.job_id FROM holdfast.member m JOIN holdfast.job j ON j.id = m.job_id WHERE m.join_id = $1
+    AND NOT EXISTS (SELECT 1 FROM holdfast.arrival a WHERE a.join_id = m.join_id AND a.job_id = m.job_id)
+    AND NOT EXISTS (SELECT 1 FROM holdfast.done d WHERE d.job_id = m.job_id)
+    AND NOT EXISTS (SELECT 1 FROM holdfast.dead d WHERE d.job_id = m.job_id)
+    AND EXISTS (SELECT 1 FROM holdfast.blocked b WHERE b.job_id = m.join_id)
+ORDER BY m.job_id LIMIT $2
+
+-- name: ended_lately
+-- Of the newest endings, so many: a report looks at a bounded number of rows.
+SELECT count(*) FROM (
+    SELECT job_id FROM holdfast.done WHERE NOT cancelled AND ended_at > $1 ORDER BY ended_at DESC LIMIT $2) d
+JOIN holdfast.job j ON j.id = d.job_id WHERE j.queue = $3 AND j.priority = $4
+
 -- name: position
 SELECT (SELECT count(*) FROM (
             SELECT 1 FROM holdfast.ready x WHERE x.queue = r.queue AND x.priority = r.priority

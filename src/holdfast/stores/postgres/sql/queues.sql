@@ -1,7 +1,8 @@
 -- Settings of queues, what is known of their depth, and the gate of backpressure.
 
 -- name: settings
-SELECT coalesce(d.queue, s.queue), s.paused, s.high, s.low, s.weight, s.weights, s.high_age_s, s.low_age_s, s.draining
+SELECT coalesce(d.queue, s.queue), s.paused, s.high, s.low, coalesce(s.weight, 1), s.weights, s.high_age_s, s.low_age_s,
+       s.draining
 FROM holdfast.depth d FULL JOIN holdfast.queue_setting s ON s.queue = d.queue
 
 -- name: setting
@@ -59,7 +60,7 @@ SELECT count(*) FROM gone
 
 -- name: overview
 -- `ready` is what the writers have counted; the others are counted here, by an index, up to a limit.
-SELECT q.queue, coalesce(d.closed, false) AS closed, s.paused, s.high, s.low, s.weight, s.weights,
+SELECT q.queue, coalesce(d.closed, false) AS closed, s.paused, s.high, s.low, coalesce(s.weight, 1) AS weight, s.weights,
        s.high_age_s, s.low_age_s, s.draining, greatest(0, coalesce(d.ready, 0) + c.change) AS ready,
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.timer x WHERE x.queue = q.queue LIMIT $1) n) AS scheduled,
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.blocked x WHERE x.queue = q.queue LIMIT $1) n) AS blocked,

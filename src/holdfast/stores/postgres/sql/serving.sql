@@ -45,6 +45,10 @@ INSERT INTO holdfast.slot (job_id, kind, key) SELECT * FROM unnest($1::uuid[], $
 UPDATE holdfast.parked p SET reason = m.reason, key = m.key FROM unnest($1::uuid[], $2::text[], $3::text[])
     AS m (job_id, reason, key) WHERE p.job_id = m.job_id
 
+-- name: fill
+UPDATE holdfast.gate g SET full_at = f.full_at FROM unnest($1::text[], $2::timestamptz[]) AS f (key, full_at)
+WHERE g.kind = 'rate' AND g.key = f.key AND g.full_at > f.full_at
+
 -- name: set_due
 UPDATE holdfast.gate g SET due_at = d.due_at FROM unnest($1::text[], $2::text[], $3::timestamptz[])
     AS d (kind, key, due_at) WHERE g.kind = d.kind AND g.key = d.key AND g.due_at IS DISTINCT FROM d.due_at
