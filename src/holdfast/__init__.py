@@ -52,6 +52,7 @@ from holdfast.core.errors import (
     StoreUnavailable,
     UnknownTask,
 )
+from holdfast.core.explanation import Explanation, Reason
 from holdfast.core.job import JobInfo
 from holdfast.core.limit_options import Breaker, Limit, Rate
 from holdfast.core.once_options import Debounce, Throttle, Unique
@@ -80,6 +81,7 @@ __all__ = [
     "Debounce",
     "ErrorClass",
     "ErrorClasses",
+    "Explanation",
     "HardTimeout",
     "Holdfast",
     "HoldfastError",
@@ -104,6 +106,7 @@ __all__ = [
     "Provide",
     "QueueFull",
     "Rate",
+    "Reason",
     "RetryLater",
     "RetryPolicy",
     "Route",

@@ -66,22 +66,22 @@ class Enqueuer:
 
     async def enqueue(self, job: NewJob, *, wait_s: float) -> JobId:
         """Store one job; returns the id under which it is known, which an idempotency key may decide."""
-        past = self._bypass is not None and self._may_pass(job)
-        if job.key is None and job.unique is None:
-            put = self._past_plain.put if past else self._plain.put
-        else:
-            put = partial(self._put_keyed, self._past_keyed if past else self._keyed)
-        heard = self.refusals.closed and not past
+        is_plain = job.key is None and job.unique is None
+        put = self._plain.put if is_plain else partial(self._put_keyed, self._keyed)
+        heard = self.refusals.closed
         answer = await put(job)
         if heard and isinstance(answer, Inserted):
             self.refusals.accepted(job.queue)
         if type(answer) is not Inserted:
             if isinstance(answer, Full) and not answer.draining:
+                if self._bypass is not None and self._may_pass(job):
+                    answer = await (self._past_plain.put(job) if is_plain else self._put_keyed(self._past_keyed, job))
+                else:
 
-                async def again() -> list[InsertResult]:
-                    return [await put(job)]
+                    async def again() -> list[InsertResult]:
+                        return [await put(job)]
 
-                [answer] = await self._wait_for_room(answer, again, wait_s)
+                    [answer] = await self._wait_for_room(answer, again, wait_s)
             if not isinstance(answer, Inserted | Existing):
                 refuse(job, answer, full=self.refusals.error)
         if self._telemetry.wants(JobEnqueued) and isinstance(answer, Inserted) and answer.state:
@@ -106,13 +106,15 @@ class Enqueuer:
         """Store all of them in one transaction, or none."""
         if not jobs:
             return []
-        past = self._bypass is not None and all(map(self._may_pass, jobs))
         heard = bool(self.refusals.closed)
-        answers = await self._insert(jobs, whole=True, admit=not past)
+        answers = await self._insert(jobs, whole=True)
         full = next((answer for answer in answers if type(answer) is Full), None)
         if full is not None and not any(each.draining for each in _full(answers).values()):
-            answers = await self._wait_for_room(full, lambda: self._insert(jobs, whole=True), wait_s)
-        elif heard and not past and full is None:
+            if self._bypass is not None and all(map(self._may_pass, jobs)):
+                answers = await self._insert(jobs, whole=True, admit=False)
+            else:
+                answers = await self._wait_for_room(full, lambda: self._insert(jobs, whole=True), wait_s)
+        elif heard and full is None:
             for job, answer in zip(jobs, answers, strict=True):
                 if isinstance(answer, Inserted):
                     self.refusals.accepted(job.queue)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from holdfast.client.filters import job_filter, parse_ids
@@ -21,9 +21,12 @@ _FILTERS: Final = {field.name for field in fields(JobFilter)}
 _ID_BYTES: Final = 16
 
 
+Which: TypeAlias = "JobId | str | Sequence[JobId | str] | Mapping[str, Any]"
+
+
 async def move(
     store: Store,
-    which: JobId | str | Sequence[JobId | str] | Mapping[str, Any],
+    which: Which,
     *,
     queue: str | None,
     priority: int | str | None,
@@ -41,9 +44,7 @@ async def move(
     return moved
 
 
-async def _chosen(
-    store: Store, which: JobId | str | Sequence[JobId | str] | Mapping[str, Any]
-) -> AsyncIterator[list[JobId]]:
+async def _chosen(store: Store, which: Which) -> AsyncIterator[list[JobId]]:
     if not isinstance(which, Mapping):
         ids = parse_ids(which)
         for start in range(0, len(ids), _BATCH):
@@ -52,9 +53,8 @@ async def _chosen(
     if not any(value is not None for value in which.values()):
         raise InvalidOptions("move: say which jobs: ids, or filters as in {'queue': 'mail'}")
     if unknown := set(which) - _FILTERS:
-        raise InvalidOptions(
-            f"move: unknown filter {sorted(map(str, unknown))[0]!r}; there are {', '.join(sorted(_FILTERS))}"
-        )
+        first, known = sorted(map(str, unknown))[0], ", ".join(sorted(_FILTERS))
+        raise InvalidOptions(f"move: unknown filter {first!r}; there are {known}")
     where = job_filter(**which)
     for state in _WAITING if where.state is None else (where.state,):
         # Pages come newest first, and the oldest has to go first. As bytes a million ids are 16 MB.
@@ -66,6 +66,7 @@ async def _chosen(
                 found += info.id.bytes
             if page.next is None:
                 break
-        ids = [UUID(bytes=bytes(found[at : at + _ID_BYTES])) for at in range(len(found) - _ID_BYTES, -1, -_ID_BYTES)]
-        for start in range(0, len(ids), _BATCH):
-            yield ids[start : start + _BATCH]
+        while found:
+            last = bytes(found[-_BATCH * _ID_BYTES :])
+            del found[-_BATCH * _ID_BYTES :]
+            yield [UUID(bytes=last[at : at + _ID_BYTES]) for at in range(len(last) - _ID_BYTES, -1, -_ID_BYTES)]

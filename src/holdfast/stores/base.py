@@ -279,8 +279,8 @@ class LeaseStore(Protocol):
     async def settle_jobs(
         self, worker: WorkerId, settlements: Sequence[Settlement], *, marks: Sequence[BreakerMark] = ()
     ) -> list[Verdict]:
-        """Write the outcomes of runs, each fenced by job, token and worker; and what those that are applied say about
-        their breakers."""
+        """Write the outcomes of runs, each fenced by job, token and worker; and what those that are applied, and
+        successes that are on record already, say about their breakers (`settling.counting`)."""
         ...
 
     async def record_progress(

@@ -13,7 +13,7 @@ from holdfast.core.errors import InvalidOptions
 from holdfast.core.names import NameKind, check_name
 
 KINDS: tuple[NameKind, ...] = get_args(NameKind)
-LONGEST = {"queue": 64, "task": 200, "tenant": 200, "tag": 200, "key": 255, "worker": 200}
+LONGEST = {"queue": 64, "task": 200, "tenant": 200, "tag": 200, "key": 255, "worker": 200, "limit": 220, "breaker": 200}
 
 
 @pytest.mark.parametrize(

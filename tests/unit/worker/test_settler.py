@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.errors import StoreBroken, StoreDataError, StoreUnavailable
 from holdfast.core.job import ErrorInfo
 from holdfast.core.settlement import Bury, Retry, Settlement, Succeed, Verdict
@@ -27,11 +28,13 @@ class Picky(SqliteStore):
     marks: frozenset[bytes] = frozenset()
     batches: list[int]
 
-    async def settle_jobs(self, worker: object, settlements: Sequence[Settlement]) -> list[Verdict]:
+    async def settle_jobs(
+        self, worker: object, settlements: Sequence[Settlement], *, marks: Sequence[BreakerMark] = ()
+    ) -> list[Verdict]:
         self.batches.append(len(settlements))
         if any(isinstance(each, Succeed) and each.result in self.marks for each in settlements):
             raise StoreDataError("a marked row")
-        return await super().settle_jobs(worker, settlements)  # type: ignore[arg-type]
+        return await super().settle_jobs(worker, settlements, marks=marks)  # type: ignore[arg-type]
 
 
 class Desk:

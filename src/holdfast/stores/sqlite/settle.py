@@ -25,7 +25,7 @@ from holdfast.core.settlement import (
 )
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
-from holdfast.stores.settling import causes
+from holdfast.stores.settling import causes, counting
 from holdfast.stores.sqlite import breakers
 from holdfast.stores.sqlite.end import Ending, end_jobs, let_go
 from holdfast.stores.sqlite.gates import free_slots, make_due, park
@@ -74,11 +74,7 @@ def settle_jobs(
     else:
         verdicts = [_settle(tx, worker, settlement) for settlement in settlements]
     if marks:
-        _mark(
-            tx,
-            marks,
-            {each.token for each, verdict in zip(settlements, verdicts, strict=True) if verdict is Verdict.APPLIED},
-        )
+        _mark(tx, marks, counting(settlements, verdicts))
     return verdicts
 
 
