@@ -14,7 +14,9 @@ from holdfast.core.loss import alone
 from holdfast.core.queue import MOST_COUNTED
 from holdfast.stores.base import Hint
 from holdfast.stores.flow import LATELY_S, MOST_NAMED, Circumstances, GateInfo, Position
+from holdfast.stores.postgres.end import free_slots
 from holdfast.stores.postgres.serving import columns_of
+from holdfast.stores.postgres.tenants import tagged
 from holdfast.stores.postgres.transaction import Place, Tx
 
 if TYPE_CHECKING:
@@ -24,31 +26,50 @@ if TYPE_CHECKING:
 async def prepare(engine: Engine, job_ids: Sequence[JobId], queue: str) -> None:
     """What others would wait for is made before: a queue that nobody has met yet, and that it has tenants."""
     await engine.query("queues.meet", [queue])
-    [(named,)] = await engine.query("moving.named_tenants", job_ids)
+    named = any(row["named"] for row in await engine.query("moving.lanes", job_ids))
     if named and queue not in engine.tenanted:
         await engine.query("tenants.mark", [queue])
         engine.tenanted.add(queue)
 
 
 async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, priority: int | None) -> int:
-    """Ready ones go to the tail of the new lane, in the order given; the others stay where they wait."""
-    ready = {row["job_id"]: row for row in await tx.fetch("moving.leave_ready", job_ids)}
-    shifted = await tx.fetch("moving.shift", job_ids, queue)
-    moved = [*ready, *(row["job_id"] for row in shifted)]
-    if not moved:
+    """Those that wait; ready ones go to the tail of the new lane, in the order given. Those that are there already keep
+    their places, so that a repeated call is the same as one."""
+    lanes = {}
+    for job_id, old_queue, old_priority, _ in await tx.fetch("moving.lanes", job_ids):
+        lane = (old_queue if queue is None else queue, old_priority if priority is None else priority)
+        if lane != (old_queue, old_priority):
+            lanes[job_id] = (old_queue, lane)
+    wanted = [job_id for job_id in dict.fromkeys(job_ids) if job_id in lanes]
+    if not wanted:
         return 0
+    free = {row[0] for row in await tx.fetch("moving.ready", wanted)}
+    ready = [job_id for job_id in wanted if job_id in free]
+    parked = {row["job_id"]: row["queue"] for row in await tx.fetch("moving.parked", wanted)}
+    moved = [*ready, *parked, *(row[0] for row in await tx.fetch("moving.shift", wanted, queue))]
     await tx.fetch("moving.bodies", moved, queue, priority)
-    for row in shifted:
-        if row["counted"] is not None and queue is not None:
-            tx.parked(row["counted"], -1)
-            tx.parked(queue)
-    places = []
-    for row in (ready[job_id] for job_id in dict.fromkeys(job_ids) if job_id in ready):
-        tx.left_ready(row["queue"])
-        lane = (row["queue"] if queue is None else queue, row["priority"] if priority is None else priority)
-        places.append(Place(row["job_id"], *lane, row["attempt"], row["losses"], row["crashes"], row["attached"]))
-    await tx.enter_ready(places)
-    tx.hints |= Hint.READY
+    await free_slots(tx, ready)  # they were kept for their turn, which they give up
+    for job_id in ready:
+        old_queue, (new_queue, _) = lanes[job_id]
+        tx.left_ready(old_queue)
+        tx.left_ready(new_queue, -1)
+    for job_id, old_queue in parked.items():
+        tx.parked(old_queue, -1)
+        tx.parked(lanes[job_id][1][0])
+    # Last, so that nobody has to wait for tags for longer than needed.
+    places = [Place(job_id, *lanes[job_id][1]) for job_id in (*parked, *ready)]
+    if not tx.tenanted.isdisjoint(place.queue for place in places):
+        places = await tagged(tx, places)
+    waiting, tails = places[: len(parked)], places[len(parked) :]
+    await tx.many("moving.move_parked", [(place.job_id, place.queue, place.tag) for place in waiting])
+    numbers = [row[0] for row in await tx.fetch("moving.numbers", len(tails))]
+    await tx.many(
+        "moving.to_the_tail",
+        [(p.job_id, p.queue, p.priority, p.tag, seq) for p, seq in zip(tails, numbers, strict=True)],
+        tx.now,
+    )
+    if ready:
+        tx.hints |= Hint.READY
     return len(moved)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.core.breaker import CLOSED, BreakerState
+from holdfast.core.breaker import CLOSED
 from holdfast.core.gates import Barrier, Place
 from holdfast.core.rate import Pace
 from holdfast.stores.base import Hint
@@ -58,7 +58,7 @@ async def set_paused(tx: Tx, *, task: str | None, tenant: str | None, paused: bo
 async def set_breaker(tx: Tx, name: str, *, closed: bool, by: str) -> None:
     """Closed as if it had never failed, or held open."""
     [before] = (await lock_breakers(tx, [name])).states.values()
-    after = CLOSED if closed else BreakerState(held=True)
+    after = CLOSED if closed else before._replace(held=True)
     await write_breakers(tx, {name: after})
     now = tx.now.timestamp()
     await record_change(tx, by, "breaker", name, breaker_words(before, now), breaker_words(after, now))
@@ -77,7 +77,9 @@ async def set_tenant_weight(tx: Tx, tenant: str, weight: float | None, *, by: st
 async def record_change(
     tx: Tx, by: str, what: str, name: str, before: dict[str, Any] | None, after: dict[str, Any] | None
 ) -> None:
-    """In the transaction of the change."""
+    """In the transaction of the change; saying the same again, as after a lost answer, changes nothing."""
+    if before == after:
+        return
     await tx.fetch("rules.record", tx.now, by, what, name, _text(before), _text(after))
 
 

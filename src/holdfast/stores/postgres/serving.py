@@ -33,7 +33,7 @@ _GATES, _WAITERS = 10, 100
 #: Gates in somebody's hand that one call waits for.
 _AWAITED = 3
 _PAGE = 500
-_SOON_S = 0.001
+_SOON_S, _AGAIN_S = 0.001, 5.0
 SERVED_AT_ONCE = 1000
 """Waiters that are let go right after what has freed their slots; others follow."""
 
@@ -141,6 +141,9 @@ class _Line:
         self.due: dict[Place, float | None] = {}
         """When to look at the gates again that were served."""
         self.spent: set[str] = set()
+        """Rates of which tokens are meant for those who were let go."""
+        self.probed: set[Place] = set()
+        """Breakers that are to be tried by one who was let go."""
         self.full_at: dict[str, float] = {}
         """Of rates whose pace was made quicker."""
 
@@ -183,12 +186,16 @@ def _judge(place: Place, waiters: Sequence[Record], held: Held, line: _Line, *, 
             slots = [each for each in verdict.takes if each.barrier is Barrier.LIMIT]
             line.let_go.append((row, tuple(slots) if row["served"] else ()))
             line.spent.update(verdict.spends)
+            if row["served"]:
+                line.probed.update(each for each in verdict.takes if each.barrier is Barrier.BREAKER)
         elif isinstance(verdict, Skipped):
             line.skipped.append((row, verdict))
         elif verdict.at == place:
             if place.barrier is Barrier.RATE and place.key not in line.spent:
                 # Its pace may be quicker now. What others have spent here is not spent before their claim.
                 line.full_at[place.key] = held.usage.full_at[place.key]
+            if verdict.until is None and place in line.probed:  # if he is never claimed, nobody would tell
+                return now + _AGAIN_S
             return None if verdict.until is None else max(verdict.until, now + _SOON_S)
         else:
             line.moved.append((row, verdict))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -61,7 +62,7 @@ class Tx:
         connection: Fetches,
         sql: Mapping[str, str],
         now: datetime,
-        tenanted: Collection[str] = (),
+        tenanted: AbstractSet[str] = frozenset(),
         *,
         is_guest: bool = False,
     ) -> None:

@@ -77,6 +77,101 @@ INSERT INTO holdfast.depth_change (queue, change, parked) SELECT queue, 0, count
 
 ALTER TABLE holdfast.queue_setting ADD COLUMN draining bool NOT NULL DEFAULT false;
 
+-- give_tags, guess_tags: as before (0007); a job that was moved to another lane does not wait in the first any more.
+CREATE OR REPLACE FUNCTION holdfast.give_tags(
+    _queues text[], _priorities int2[], _tenants text[], _counts int4[], _job_ids uuid[]
+) RETURNS TABLE (number int4, first int8, cost int8) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
+AS $$
+DECLARE
+    _there int4;
+BEGIN
+    PERFORM 1 FROM unnest(_queues, _priorities, _tenants) AS g (queue, priority, tenant)
+    JOIN holdfast.tenant_tag t ON t.queue = g.queue COLLATE "C" AND t.priority = g.priority
+        AND t.tenant = g.tenant COLLATE "C"
+    ORDER BY t.queue, t.priority, t.tenant FOR UPDATE OF t;
+    GET DIAGNOSTICS _there = ROW_COUNT;
+    IF _there < cardinality(_queues) THEN
+        INSERT INTO holdfast.tenant_tag AS t (tag, job_id, priority, queue, tenant)
+        SELECT 0, g.job_id, g.priority, g.queue, g.tenant
+        FROM unnest(_queues, _priorities, _tenants, _job_ids) AS g (queue, priority, tenant, job_id)
+        WHERE NOT EXISTS (SELECT 1 FROM holdfast.tenant_tag x WHERE x.queue = g.queue COLLATE "C"
+            AND x.priority = g.priority AND x.tenant = g.tenant COLLATE "C")
+        ORDER BY g.queue COLLATE "C", g.priority, g.tenant COLLATE "C"
+        ON CONFLICT (queue, priority, tenant) DO UPDATE SET tag = t.tag;
+    END IF;
+    -- A statement of its own, which sees what those have committed for whom we have waited.
+    RETURN QUERY
+    WITH lane AS MATERIALIZED (
+        SELECT l.queue, l.priority, greatest(1, (
+            SELECT max(r.tag) FROM holdfast.lane_reached r
+            WHERE r.queue = l.queue COLLATE "C" AND r.priority = l.priority)) AS reached
+        FROM (SELECT DISTINCT queue, priority FROM unnest(_queues, _priorities) AS g (queue, priority)) l
+    ), given AS MATERIALIZED (
+        SELECT g.number, t.ctid AS at, c.cost, g.count, g.job_id, holdfast.next_tag(
+            l.reached, coalesce(w.tag, k.tag), c.cost, w.tag IS NOT NULL) AS first
+        FROM unnest(_queues, _priorities, _tenants, _counts, _job_ids) WITH ORDINALITY
+            AS g (queue, priority, tenant, count, job_id, number)
+        JOIN lane l ON l.queue = g.queue AND l.priority = g.priority
+        JOIN holdfast.tenant_tag t ON t.queue = g.queue COLLATE "C" AND t.priority = g.priority
+            AND t.tenant = g.tenant COLLATE "C"
+        LEFT JOIN holdfast.tenant_setting s ON s.tenant = g.tenant COLLATE "C"
+        CROSS JOIN LATERAL (SELECT holdfast.cost_of(s.weight) AS cost) c
+        CROSS JOIN LATERAL (
+            (SELECT n.tag, n.job_id FROM holdfast.tenant_note n WHERE n.queue = g.queue COLLATE "C"
+                AND n.priority = g.priority AND n.tenant = g.tenant COLLATE "C" AND n.tag > t.tag
+             ORDER BY n.tag DESC LIMIT 1)
+            UNION ALL SELECT t.tag, t.job_id LIMIT 1) k
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN k.tag <= l.reached
+                        OR EXISTS (SELECT 1 FROM holdfast.ready r WHERE r.job_id = k.job_id AND r.tag = k.tag
+                                       AND r.queue = g.queue COLLATE "default" AND r.priority = g.priority) THEN k.tag
+                   ELSE holdfast.last_waiting(g.queue, g.priority, g.tenant, l.reached, k.tag, c.cost) END AS tag) w
+    ), kept AS (
+        UPDATE holdfast.tenant_tag t SET tag = g.first + (g.count - 1) * g.cost, job_id = g.job_id
+        FROM given g WHERE t.ctid = g.at
+    )
+    SELECT g.number::int4, g.first, g.cost FROM given g;
+END $$;
+
+CREATE OR REPLACE FUNCTION holdfast.guess_tags(
+    _queues text[], _priorities int2[], _tenants text[], _counts int4[], _job_ids uuid[]
+) RETURNS TABLE (number int4, first int8, cost int8) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+BEGIN
+    RETURN QUERY
+    WITH given AS MATERIALIZED (
+        SELECT g.*, c.cost, holdfast.next_tag(
+            l.reached, coalesce(w.tag, k.tag), c.cost, w.tag IS NOT NULL) AS first
+        FROM unnest(_queues, _priorities, _tenants, _counts, _job_ids) WITH ORDINALITY
+            AS g (queue, priority, tenant, count, job_id, number)
+        LEFT JOIN holdfast.tenant_tag t ON t.queue = g.queue COLLATE "C" AND t.priority = g.priority
+            AND t.tenant = g.tenant COLLATE "C"
+        LEFT JOIN holdfast.tenant_setting s ON s.tenant = g.tenant COLLATE "C"
+        CROSS JOIN LATERAL (SELECT holdfast.cost_of(s.weight) AS cost) c
+        CROSS JOIN LATERAL (SELECT greatest(1, (
+            SELECT max(r.tag) FROM holdfast.lane_reached r
+            WHERE r.queue = g.queue COLLATE "C" AND r.priority = g.priority)) AS reached) l
+        CROSS JOIN LATERAL (
+            (SELECT n.tag, n.job_id FROM holdfast.tenant_note n WHERE n.queue = g.queue COLLATE "C"
+                AND n.priority = g.priority AND n.tenant = g.tenant COLLATE "C" AND n.tag > coalesce(t.tag, 0)
+             ORDER BY n.tag DESC LIMIT 1)
+            UNION ALL SELECT coalesce(t.tag, 0), t.job_id LIMIT 1) k
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN k.tag <= l.reached
+                        OR EXISTS (SELECT 1 FROM holdfast.ready r WHERE r.job_id = k.job_id AND r.tag = k.tag
+                                       AND r.queue = g.queue COLLATE "default" AND r.priority = g.priority) THEN k.tag
+                   ELSE holdfast.last_waiting(g.queue, g.priority, g.tenant, l.reached, k.tag, c.cost) END AS tag) w
+    ), noted AS (
+        INSERT INTO holdfast.tenant_note (tag, job_id, priority, queue, tenant)
+        SELECT g.first + (g.count - 1) * g.cost, g.job_id, g.priority, g.queue, g.tenant FROM given g
+    )
+    SELECT g.number::int4, g.first, g.cost FROM given g;
+END $$;
+
 -- insert_gated_jobs: as insert_fair_jobs (0007), for jobs with gates, in queues with and without tenants.
 CREATE FUNCTION holdfast.insert_gated_jobs(
     _ids uuid[], _payloads bytea[], _kinds int4[], _tasks text[], _queues text[], _priorities int2[], _tenants text[],

@@ -1,26 +1,37 @@
 -- Jobs that wait, given another queue or priority; and where a job stands.
 
--- name: leave_ready
-DELETE FROM holdfast.ready WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM holdfast.ready WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED))
-RETURNING job_id, queue, priority, attempt, losses, crashes, attached
+-- name: lanes
+SELECT id, queue, priority, tenant <> '' AS named FROM holdfast.job WHERE id = ANY ($1)
+
+-- name: ready
+-- Those of them that are ready and in nobody's hand, held here.
+SELECT job_id FROM holdfast.ready WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
+
+-- name: numbers
+SELECT nextval('holdfast.place') FROM generate_series(1, $1)
+
+-- name: to_the_tail
+UPDATE holdfast.ready r SET queue = m.queue, priority = m.priority, tag = m.tag, seq = m.seq, entered_at = $6
+FROM unnest($1::uuid[], $2::text[], $3::int2[], $4::int8[], $5::int8[]) AS m (job_id, queue, priority, tag, seq)
+WHERE r.job_id = m.job_id
 
 -- name: shift
--- Those that wait for something else stay there; with the queue that they were counted in.
+-- Those that wait for something else stay there.
 WITH t AS (UPDATE holdfast.timer SET queue = coalesce($2, queue) WHERE ctid = ANY (ARRAY(
                SELECT ctid FROM holdfast.timer WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED)) RETURNING job_id),
      b AS (UPDATE holdfast.blocked SET queue = coalesce($2, queue) WHERE ctid = ANY (ARRAY(
-               SELECT ctid FROM holdfast.blocked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED)) RETURNING job_id),
-     p AS (UPDATE holdfast.parked p SET queue = coalesce($2, p.queue)
-           FROM (SELECT ctid AS at, queue FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED) o
-           WHERE p.ctid = o.at RETURNING p.job_id, o.queue)
-SELECT job_id, NULL AS counted FROM t UNION ALL SELECT job_id, NULL FROM b UNION ALL SELECT job_id, queue FROM p
+               SELECT ctid FROM holdfast.blocked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED)) RETURNING job_id)
+SELECT job_id FROM t UNION ALL SELECT job_id FROM b
+
+-- name: parked
+SELECT job_id, queue FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
+
+-- name: move_parked
+UPDATE holdfast.parked p SET queue = m.queue, tag = m.tag
+FROM unnest($1::uuid[], $2::text[], $3::int8[]) AS m (job_id, queue, tag) WHERE p.job_id = m.job_id
 
 -- name: bodies
 UPDATE holdfast.job SET queue = coalesce($2, queue), priority = coalesce($3, priority) WHERE id = ANY ($1)
-
--- name: named_tenants
-SELECT EXISTS (SELECT 1 FROM holdfast.job WHERE id = ANY ($1) AND tenant <> '')
 
 -- name: circumstances
 SELECT j.gates, j.queue, j.priority, coalesce(r.losses, t.losses, p.losses, a.losses, 0)
