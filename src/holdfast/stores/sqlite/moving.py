@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 from holdfast.core.job import JobId
 from holdfast.core.queue import MOST_COUNTED
+from holdfast.stores.base import Hint
 from holdfast.stores.flow import Position
 from holdfast.stores.sqlite.gates import free_slots
 from holdfast.stores.sqlite.statements import load
-from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.tenants import give_tags, mark_tenanted
 from holdfast.stores.sqlite.transaction import TailRow, Tx
 
@@ -19,7 +19,8 @@ SQL = load("moving")
 
 
 def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, priority: int | None) -> int:
-    """Those that wait; ready ones queue up at the tail, in the order given."""
+    """Those that wait; ready ones queue up at the tail, in the order given. Those that are there already keep their
+    places, so that a repeated call is the same as one."""
     moved = 0
     tail: list[TailRow] = []
     for job_id in dict.fromkeys(job_id.bytes for job_id in job_ids):
@@ -28,10 +29,13 @@ def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, priority: 
             continue
         old_queue, old_priority, tenant = body
         lane = (queue or old_queue, old_priority if priority is None else priority)
+        if lane == (old_queue, old_priority):
+            continue
         tx.depth_of(lane[0])  # tells whether it has tenants
-        if ready := tx.db.execute(SQL["leave_ready"], (job_id,)).fetchone():
+        if ready := tx.db.execute(SQL["ready"], (job_id,)).fetchone():
             free_slots(tx, [job_id])  # they were kept for its turn, which it gives up
             tx.left_ready(old_queue, 1)
+            tx.left_ready(lane[0], -1)
             tail.append((*lane, job_id, *ready))
         elif tx.db.execute(SQL["parked"], (job_id,)).fetchone():
             tx.left_parked(old_queue, 1)
@@ -46,8 +50,20 @@ def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, priority: 
         if not ready:
             _retag(tx, lane, job_id)
         moved += 1
-    queue_up(tx, tail)
+    _to_the_tail(tx, tail)
     return moved
+
+
+def _to_the_tail(tx: Tx, rows: Sequence[TailRow]) -> None:
+    if not rows:
+        return
+    seq = tx.take_numbers("seq", len(rows))
+    places = [
+        (queue, priority, tag, seq + n, tx.now, job_id)
+        for n, ((queue, priority, job_id, *_), tag) in enumerate(zip(rows, give_tags(tx, rows), strict=True))
+    ]
+    tx.db.executemany(SQL["to_the_tail"], places)
+    tx.hints |= Hint.READY
 
 
 def _retag(tx: Tx, lane: tuple[str, int], job_id: bytes) -> None:

@@ -3,8 +3,11 @@
 -- name: body
 SELECT queue, priority, tenant FROM job WHERE id = ?
 
--- name: leave_ready
-DELETE FROM ready WHERE job_id = ? RETURNING attempt, losses, crashes
+-- name: ready
+SELECT attempt, losses, crashes FROM ready WHERE job_id = ?
+
+-- name: to_the_tail
+UPDATE ready SET queue = ?, priority = ?, tag = ?, seq = ?, entered_at = ? WHERE job_id = ?
 
 -- name: parked
 SELECT seq FROM parked WHERE job_id = ?
