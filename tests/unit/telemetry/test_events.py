@@ -25,7 +25,9 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize("kind", EVENTS)
 def test_an_event_is_noun_dot_verb_and_documented(kind: type[Event]) -> None:
-    assert re.fullmatch(r"(job|worker|process|isolate|lead|store|queue|clock|service|setting|breaker)\.[a-z]+(_[a-z]+)?", kind.name)
+    assert re.fullmatch(
+        r"(job|worker|process|isolate|lead|store|queue|clock|service|setting|breaker)\.[a-z]+(_[a-z]+)?", kind.name
+    )
     noun = kind.name.partition(".")[0]
     assert kind.__name__.lower().startswith(noun)
     assert kind.__doc__
