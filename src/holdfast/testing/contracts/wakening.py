@@ -10,7 +10,6 @@ from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
 from holdfast.core.gates import Barrier, Place, RateGate, SlotGate
 from holdfast.core.job import JobId
-from holdfast.core.rate import Pace
 from holdfast.core.settlement import Retry, Settlement, Succeed
 from holdfast.core.state import State
 from holdfast.stores.base import Store
@@ -32,6 +31,7 @@ from holdfast.testing.contracts.arrange import (
     states,
 )
 from holdfast.testing.contracts.gates import ELSEWHERE, nothing_is_left, use
+from holdfast.testing.contracts.rates import QUICK, a_moment
 
 ONE, TWO = SlotGate("one", 1), SlotGate("two", 2)
 SIZES = {"one": 1, "two": 2}
@@ -159,12 +159,12 @@ async def check_a_waiter_past_its_deadline_is_cancelled_and_the_next_goes(store:
 
 async def check_a_purged_queue_leaves_no_gates(store: Store) -> None:
     bank = BreakerGate("bank", 1, LONG_S, LONG_S)
-    fast = RateGate("fast", Pace(1_000_000, 1.0, 1))
+    quick = RateGate("quick", QUICK)
     worker = await enlist(store)
-    runs = [await start(store, worker=worker, gates=(gate,)) for gate in (ONE, fast, bank)]
+    runs = [await start(store, worker=worker, gates=(gate,)) for gate in (ONE, quick, bank)]
     mark = BreakerMark(runs[2].token, failed=True, breaker=bank)
     await store.settle_jobs(worker, [Succeed(runs[2].id, runs[2].token, None)], marks=[mark])
-    ids = await insert(store, *(a_job(gates=(gate,)) for gate in (ONE, fast, fast, bank) for _ in range(2)))
+    ids = await insert(store, *(a_job(gates=(gate,)) for gate in (ONE, quick, quick, bank) for _ in range(2)))
     for job in await drain(store, worker):
         await store.settle_jobs(worker, [Succeed(job.id, job.token, None)])
     waiting = (await states(store, *ids)).count(State.PARKED)
@@ -173,4 +173,5 @@ async def check_a_purged_queue_leaves_no_gates(store: Store) -> None:
     for run in runs[:2]:
         await finish(store, run)
     await store.set_breaker("bank", closed=True, by="me")
+    await a_moment(store)
     await nothing_is_left(store)
