@@ -94,7 +94,7 @@ def test_a_queue_is_drained_with_a_word_of_agreement_and_all_of_it_is_on_record(
     asked = hold("queues", "drain", "default", *store, cwd=shop.path)
     drained = hold("queues", "drain", "default", "--yes", *store, cwd=shop.path)
     listed = hold("queues", "list", "--json", *store, cwd=shop.path)
-    refused = hold("enqueue", "-A", "shop:hf", "shop.charge", "Ada", "cents=5", cwd=shop.path)
+    refused = hold("enqueue", "-A", "shop:hf", "shop.add", "1", cwd=shop.path)
     opened = hold("queues", "undrain", "default", *store, cwd=shop.path)
     record = hold("audit", *store, cwd=shop.path)
     newest = hold("audit", "-n", "1", "--json", *store, cwd=shop.path)
@@ -118,9 +118,8 @@ def test_jobs_are_moved_by_id_and_by_filter(shop: Shop) -> None:
     store = ["--url", shop.url]
     one = hold("jobs", "move", shop.ready[0], "--to-priority", "high", *store, cwd=shop.path)
     asked = hold("jobs", "move", "--queue", "default", "--to-queue", "bulk", *store, cwd=shop.path)
-    rest = hold(
-        "jobs", "move", "-q", "default", "-s", "ready", "--to-queue", "bulk", "-y", "--json", *store, cwd=shop.path
-    )
+    where = ["-q", "default", "-s", "ready", "--to-queue", "bulk"]
+    rest = hold("jobs", "move", *where, "-y", "--json", *store, cwd=shop.path)
     both = hold("jobs", "move", shop.ready[0], "-q", "x", "--to-queue", "y", *store, cwd=shop.path)
     nowhere = hold("jobs", "move", shop.ready[0], *store, cwd=shop.path)
     shown = hold("jobs", "show", shop.ready[0], "--json", *store, cwd=shop.path)

@@ -157,9 +157,11 @@ def test_tenants_are_weighed(shop: Shop) -> None:
     weighed, tiny, listed, back = [hold("tenants", *words, "--url", shop.url, cwd=shop.path) for words in steps]
     assert weighed.out == "tenant acme has weight 2.5\n"
     assert tiny.json == {"tenant": "tiny", "weight": 0.5}
-    assert listed.out.splitlines() == ["acme\t2.5", "tiny\t0.5"]
+    assert listed.out.splitlines() == ["acme\t2.5\topen", "tiny\t0.5\topen"]
     assert back.out == "tenant acme has weight 1\n"
-    assert hold("tenants", "list", "--url", shop.url, "--json", cwd=shop.path).json_lines == [tiny.json]
+    assert hold("tenants", "list", "--url", shop.url, "--json", cwd=shop.path).json_lines == [
+        tiny.json | {"paused": False}
+    ]
 
 
 def test_workers_are_listed_and_work_on_what_they_are_given(shop: Shop) -> None:
