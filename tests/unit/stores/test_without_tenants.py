@@ -1,4 +1,4 @@
-"""Where nobody names a tenant or has anything to pass, SQLite is asked what it was asked before there was any of that."""
+"""Where nobody names a tenant or has a gate to pass, SQLite is asked what it was asked before there were any."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from holdfast.stores.sqlite.waiting import cancel_job
 
 
 class Standing(NamedTuple):
-    """A job before its gates, with its place in the queue; it is in no table of waiting jobs now."""
+    """A job before its gates, with its place in the queue. It has left `ready`, or is parked."""
 
     job_id: bytes
     queue: str
@@ -26,6 +26,7 @@ class Standing(NamedTuple):
     losses: int
     crashes: int
     candidate: Candidate
+    parked: bool = False
 
     @property
     def ready(self) -> ReadyRow:
@@ -41,18 +42,29 @@ def hold_back(tx: Tx, job: Standing, admission: Admission) -> None:
         case Waits(at=at, until=until, replaces=replaces):
             if job.candidate.has:
                 free_slots(tx, [job.job_id])
-            park(tx, (job.job_id, *at, job.tag, job.seq, job.attempt, job.losses, job.crashes), job.queue)
+            if job.parked:
+                tx.db.execute(SQL["park_elsewhere"], (*at, job.job_id))
+            else:
+                park(tx, (job.job_id, *at, job.tag, job.seq, job.attempt, job.losses, job.crashes), job.queue)
             if until is not None:
                 make_due(tx, at, until)
             if replaces:
                 _replace(tx, job.job_id, at)
         case Skipped(at=at):
+            if job.parked:
+                unpark(tx, job)
             reason = f"skipped: limit {at.key} is full"
             end_jobs(tx, [Ending(job.job_id, State.CANCELLED, job.attempt, reason=reason)])
         case Passed():
             raise AssertionError("whoever passed is not held back")
         case _:
             assert_never(admission)
+
+
+def unpark(tx: Tx, job: Standing) -> None:
+    """It leaves `parked` for somewhere else."""
+    tx.db.execute(SQL["unpark"], (job.job_id,))
+    tx.left_parked(job.queue, 1)
 
 
 def _replace(tx: Tx, job_id: bytes, at: Place) -> None:

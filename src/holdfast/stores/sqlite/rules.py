@@ -33,7 +33,9 @@ Words = dict[str, Any] | None
 
 
 def record_change(tx: Tx, *, by: str, what: str, name: str, before: Words, after: Words) -> None:
-    """Who changed what, from what to what."""
+    """Who changed what, from what to what; saying the same again, as after a lost answer, changes nothing."""
+    if before == after:
+        return
     texts = (None if words is None else json.dumps(words) for words in (before, after))
     tx.db.execute(SQL["record"], (tx.now, by, what, name, *texts))
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from holdfast.core.gates import Barrier, Candidate, Passed, Place, Usage, Waits, admit
 from holdfast.core.gates_text import read_gates
 from holdfast.stores.flow import Served
-from holdfast.stores.sqlite.admission import Standing, hold_back
+from holdfast.stores.sqlite.admission import Standing, hold_back, unpark
 from holdfast.stores.sqlite.end import bury_headless
 from holdfast.stores.sqlite.gates import SQL as GATES
 from holdfast.stores.sqlite.gates import make_due, note_freed, read_rules, read_usage
@@ -107,12 +107,12 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
         if usage is None:
             usage = Usage(tx.now, rules=read_rules(tx.db))
         waiters = [_waiter(row) for row in rows]
-        read_usage(tx, usage, [waiter.candidate for waiter in waiters if waiter is not None])
-        for waiter, row in zip(waiters, rows, strict=True):
+        read_usage(tx, usage, [waiter.candidate for waiter in waiters])
+        for waiter in waiters:
             looked += 1
-            if waiter is None:
-                _leave(tx, row[0], row[1])
-                bury_headless(tx, row[0], row[4])
+            if not waiter.candidate.task:
+                unpark(tx, waiter)
+                bury_headless(tx, waiter.job_id, waiter.attempt)
                 continue
             if waiter.queue not in served:
                 served[waiter.queue] = bool(tx.db.execute(SQL["is_served"], (waiter.queue,)).fetchone()[0])
@@ -126,11 +126,11 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
                     tx.db.execute(GATES["spend"], (place.key, usage.full_at[place.key]))
                 until = admission.until
                 return _Outcome(unparked, moved, None if until is None else max(until, tx.now + _SOON_S))
-            _leave(tx, waiter.job_id, waiter.queue)
             if not isinstance(admission, Passed):
                 hold_back(tx, waiter, admission)
                 moved += isinstance(admission, Waits)
                 continue
+            unpark(tx, waiter)
             if kept:
                 slots = [(*each, waiter.job_id) for each in admission.takes if each.barrier is Barrier.LIMIT]
                 tx.db.executemany(GATES["take"], slots)
@@ -139,15 +139,8 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
     return _Outcome(unparked, moved, tx.now)
 
 
-def _waiter(row: tuple[Any, ...]) -> Standing | None:
-    """None: its body is gone."""
+def _waiter(row: tuple[Any, ...]) -> Standing:
+    """Without a task where its body is gone."""
     job_id, queue, tag, seq, attempt, losses, crashes, priority, task, tenant, gates = row
-    if task is None:
-        return None
-    candidate = Candidate(task, queue, tenant, read_gates(gates))
-    return Standing(job_id, queue, priority, tag, seq, attempt, losses, crashes, candidate)
-
-
-def _leave(tx: Tx, job_id: bytes, queue: str) -> None:
-    tx.db.execute(SQL["leave"], (job_id,))
-    tx.left_parked(queue, 1)
+    candidate = Candidate(task or "", queue, tenant or "", read_gates(gates))
+    return Standing(job_id, queue, priority or 0, tag, seq, attempt, losses, crashes, candidate, parked=True)

@@ -45,6 +45,12 @@ ON CONFLICT DO UPDATE SET due_at = min(coalesce(due_at, excluded.due_at), exclud
 INSERT INTO parked (job_id, reason, key, tag, seq, attempt, losses, crashes, parked_at, queue)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
+-- name: unpark
+DELETE FROM parked WHERE job_id = ?
+
+-- name: park_elsewhere
+UPDATE parked SET reason = ?, key = ? WHERE job_id = ?
+
 -- name: others_at
 -- Those who hold a slot of a limit, and those who wait for one, but for one job.
 SELECT job_id FROM slot WHERE kind = :kind AND key = :key AND job_id != :job

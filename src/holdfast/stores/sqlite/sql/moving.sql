@@ -3,11 +3,14 @@
 -- name: body
 SELECT queue, priority, tenant FROM job WHERE id = ?
 
--- name: leave_ready
-DELETE FROM ready WHERE job_id = ? RETURNING attempt, losses, crashes
+-- name: ready
+SELECT attempt, losses, crashes FROM ready WHERE job_id = ?
+
+-- name: to_the_tail
+UPDATE ready SET queue = ?, priority = ?, tag = ?, seq = ?, entered_at = ? WHERE job_id = ?
 
 -- name: parked
-SELECT seq FROM parked WHERE job_id = ?
+SELECT 1 FROM parked WHERE job_id = ?
 
 -- name: waits_elsewhere
 SELECT EXISTS (SELECT 1 FROM timer WHERE job_id = ?1) OR EXISTS (SELECT 1 FROM blocked WHERE job_id = ?1)

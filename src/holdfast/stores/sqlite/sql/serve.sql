@@ -16,9 +16,6 @@ SELECT p.job_id, p.queue, p.tag, p.seq, p.attempt, p.losses, p.crashes, j.priori
 FROM parked p LEFT JOIN job j ON j.id = p.job_id
 WHERE p.reason = ? AND p.key = ? ORDER BY p.seq LIMIT ?
 
--- name: leave
-DELETE FROM parked WHERE job_id = ?
-
 -- name: is_served
 -- Claimed from by somebody, or by nobody because there is no worker at all.
 SELECT NOT EXISTS (SELECT 1 FROM queue_setting s WHERE s.queue = ?1 AND s.paused)
