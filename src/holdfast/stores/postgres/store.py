@@ -6,17 +6,17 @@ The verbs themselves live in the modules named after what they do; this one only
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from holdfast.core.backpressure import Watermarks
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.fairness import Lane
-from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
+from holdfast.core.job import ClaimedJob, JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
@@ -46,6 +46,7 @@ from holdfast.stores.postgres import (
     listing,
     migrating,
     opening,
+    passing,
     queues,
     settle,
     sweep,
@@ -56,20 +57,22 @@ from holdfast.stores.postgres import (
 from holdfast.stores.postgres.beats import Beats
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
-from holdfast.stores.postgres.flush import Flushed, flush
+from holdfast.stores.postgres.flow_verbs import FlowVerbs
+from holdfast.stores.postgres.flush import Flushed, flush, flush_marked
 from holdfast.stores.postgres.gates import Gates
 from holdfast.stores.postgres.outbox import Outbox
+from holdfast.stores.postgres.serving import serve_now
 from holdfast.stores.postgres.statements import DEFAULT_SCHEMA
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.postgres.visits import GuestVisit
 from holdfast.stores.postgres.wakeups import Wakeups
 
-T = TypeVar("T")
-
 DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
+#: Jobs with gates that are judged in one transaction.
+_CLAIMED_AT_ONCE = 250
 
 
-class PostgresStore:
+class PostgresStore(FlowVerbs):
     """A store in one schema of a PostgreSQL database.
 
     `pooled`: the way there leads through a PgBouncer in transaction mode, so nothing is notified and nothing prepared.
@@ -144,20 +147,6 @@ class PostgresStore:
             self._floors.fall()
         self._wakeups.tell(done.hints, returned=done.returned)
 
-    async def _do(self, verb: str, operation: Callable[[Tx], Awaitable[T]]) -> T:
-        """A verb without a connection of its own; queues that it has drained may open. Waits for nobody's limits."""
-        engine, left = self._engine, list[str]()
-        result, drained = await engine.transact(verb, engine.verbs, operation, left=left)
-        await sweep.mend_limits(engine, left)
-        return await self._reopening(result, drained)
-
-    async def _reopening(self, result: T, drained: Collection[str]) -> T:
-        """After the commit: whatever goes wrong here takes nothing back, and the next look at the gate opens it."""
-        with contextlib.suppress(StoreUnavailable):
-            if drained and await self._gates.reopen(drained):
-                self._wakeups.tell(Hint.OPENED)
-        return result
-
     # ------------------------------------------------------------ enqueue
 
     async def insert_jobs(
@@ -176,10 +165,10 @@ class PostgresStore:
             if answers is not None:
                 self._wakeups.tell(Hint.READY)
                 return answers
-        line = engine.inserts if all(job.key is None for job in jobs) else engine.keyed
+        line = engine.inserts if all(job.key is None and job.unique is None for job in jobs) else engine.keyed
         operation = partial(insert.insert_jobs, jobs=jobs, whole=whole, shut=shut)
         try:
-            return (await engine.transact("insert_jobs", line, operation))[0]
+            return await self._after(*await engine.transact("insert_jobs", line, operation))
         except insert.Refused as refused:
             return refused.answers
 
@@ -228,9 +217,7 @@ class PostgresStore:
             self._floors.drop(short)
             taken = taken.followed_by(await self._take(worker, short, seen=taken.attached))
         if taken.attached:
-            claiming = partial(claim.claim_attached, worker=worker, job_ids=taken.attached)
-            jobs, _ = await self._engine.transact("claim_jobs", self._engine.claims, claiming)
-            taken = taken.joined_by(jobs)
+            taken = taken.joined_by(await self._claim_attached(worker, taken.attached))
         if taken.headless:
             ending = partial(claim.end_headless, worker=worker, jobs=taken.headless)
             await self._engine.transact("settle_jobs", self._engine.settlements, ending)
@@ -244,23 +231,52 @@ class PostgresStore:
         rows = await self._engine.call("claim_jobs", self._engine.claims, "claim_jobs.ordinary", worker, *columns)
         return claim.take_apart(rows, lanes, self._floors, seen)
 
+    async def _claim_attached(self, worker: WorkerId, job_ids: Sequence[JobId]) -> list[ClaimedJob]:
+        """In several transactions where there are many: each holds a bounded number of gates."""
+        jobs: list[ClaimedJob] = []
+        for start in range(0, len(job_ids), _CLAIMED_AT_ONCE):
+            some = job_ids[start : start + _CLAIMED_AT_ONCE]
+            claiming = partial(passing.claim_attached, worker=worker, job_ids=some)
+            done = await self._engine.transact("claim_jobs", self._engine.claims, claiming, timed=False)
+            judged = await self._after(*done)
+            await self._after_judging(judged)
+            jobs += judged.jobs
+        return jobs
+
     async def _claim_alone(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
         claiming = partial(claim.claim_alone, worker=worker, lanes=lanes)
-        return await self._reopening(*await self._engine.transact("claim_jobs", self._engine.claims, claiming))
+        found, judged = await self._after(*await self._engine.transact("claim_jobs", self._engine.claims, claiming))
+        await self._after_judging(judged)
+        return found
 
-    async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
-        """By one statement; what that leaves, because something hangs on it or it is not ours, in a transaction."""
+    async def settle_jobs(
+        self, worker: WorkerId, settlements: Sequence[Settlement], *, marks: Sequence[BreakerMark] = ()
+    ) -> list[Verdict]:
+        """By one statement; what that leaves, because somebody waits for it or it is not ours, in a transaction."""
         if not settlements:
             return []
         engine = self._engine
-        flushed = await flush(partial(engine.call, "settle_jobs", engine.settlements), worker, settlements)
-        self._tell(flushed)
-        if len(flushed.tokens) == len(settlements):
-            return [Verdict.APPLIED] * len(settlements)
+        flushed = Flushed(set())
+        if not any(mark.failed for mark in marks):
+            breakers = [mark.breaker.name for mark in marks]
+            flushed = await flush(
+                partial(engine.call, "settle_jobs", engine.settlements), worker, settlements, breakers
+            )
+            self._tell(flushed)
+            if flushed.waited:
+                await serve_now(engine)
+            if len(flushed.tokens) == len(settlements):
+                return [Verdict.APPLIED] * len(settlements)
         left = [each for each in settlements if each.token not in flushed.tokens]
+        if marks and not flushed.tokens:
+            marking = partial(flush_marked, worker=worker, settlements=left, marks=marks)
+            verdicts, waited = await self._after(*await engine.transact("settle_jobs", engine.settlements, marking))
+            if waited:
+                await serve_now(engine)
+            return verdicts
         settling = partial(settle.settle_jobs, worker=worker, settlements=left)
-        verdicts = iter(await self._reopening(*await engine.transact("settle_jobs", engine.settlements, settling)))
-        return [Verdict.APPLIED if each.token in flushed.tokens else next(verdicts) for each in settlements]
+        found = iter(await self._after(*await engine.transact("settle_jobs", engine.settlements, settling)))
+        return [Verdict.APPLIED if each.token in flushed.tokens else next(found) for each in settlements]
 
     async def record_progress(
         self,
@@ -317,7 +333,7 @@ class PostgresStore:
         swept = await self._do("sweep", partial(sweep.sweep, limit=limit))
         # By itself: producers wait for the tags that it has in hand, and what a sweep waits for may take long.
         await self._do("sweep", partial(tenants.forget, limit=limit))
-        slots, unparked = await sweep.sweep_limits(self._engine, limit=limit)
+        slots, unparked = await sweep.sweep_gates(self._engine, limit=limit)
         return swept._replace(slots_freed=slots, unparked=unparked)
 
     async def fold_depths(self, *, limit: int) -> int:
@@ -351,21 +367,19 @@ class PostgresStore:
     def _learn_tenanted(self, rows: Iterable[Any]) -> None:
         self._engine.tenanted.update(row[0] for row in rows)
 
-    async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
-        await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only))
+    async def set_queue(
+        self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None, by: str = ""
+    ) -> None:
+        await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only, by=by))
         self._gates.forget()
         if settings.paused and (only is None or "paused" in only):  # what was kept for its jobs is for others now
-            keys = await self._engine.query("sweep.reserved_limits", queue)
-            await sweep.mend_limits(self._engine, [row[0] for row in keys])
+            await sweep.hand_on(self._engine, await self._engine.query("serving.kept_for", queue))
 
     async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:
         return await self._do("purge_queue", partial(waiting.purge_queue, queue=queue, reason=reason, limit=limit))
 
     async def tenant_weights(self) -> dict[str, float]:
         return dict(map(tuple, await self._engine.query("tenants.weights")))
-
-    async def set_tenant_weight(self, tenant: str, weight: float | None) -> None:
-        await self._do("set_tenant_weight", partial(tenants.set_weight, tenant=tenant, weight=weight))
 
     # ------------------------------------------------------------ reports
 

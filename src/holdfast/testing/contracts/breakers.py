@@ -172,6 +172,21 @@ async def check_a_probe_that_is_lost_makes_room_for_another(store: Store) -> Non
     assert await _phase(store) is Phase.CLOSED
 
 
+async def check_whoever_is_not_claimed_as_a_probe_does_not_block_the_next(store: Store) -> None:
+    await _opened(store, BRIEF)
+    probe = await start(store, gates=(BRIEF,))
+    first, second = await insert(store, a_job(gates=(BRIEF,)), a_job(gates=(BRIEF,)))
+    assert await drain(store, probe.worker) == [], "there is a probe"
+    await store.settle_jobs(probe.worker, [Bury(probe.id, probe.token, "without a mark", ERROR)])
+    await serve(store)
+    assert await states(store, first, second) == [State.READY, State.PARKED], "one is let go"
+    await store.cancel_jobs([first], reason="not needed")
+    found = await store.serve_gates(limit=PLENTY)
+    if await state(store, second) is State.PARKED:
+        assert found.next_due_in_s is not None, f"nothing was freed, so somebody has to look by himself: {found}"
+        assert found.next_due_in_s <= 60, f"before long: {found}"
+
+
 async def check_only_what_is_applied_is_marked(store: Store) -> None:
     run = await start(store, gates=(BANK,))
     assert await _fail(store, run) == [Verdict.APPLIED]
