@@ -31,25 +31,23 @@ def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, priority: 
         lane = (queue or old_queue, old_priority if priority is None else priority)
         if lane == (old_queue, old_priority):
             continue
-        tx.depth_of(lane[0])  # tells whether it has tenants
-        if ready := tx.db.execute(SQL["ready"], (job_id,)).fetchone():
-            free_slots(tx, [job_id])  # they were kept for its turn, which it gives up
-            tx.left_ready(old_queue, 1)
-            tx.left_ready(lane[0], -1)
-            tail.append((*lane, job_id, *ready))
-        elif tx.db.execute(SQL["parked"], (job_id,)).fetchone():
-            tx.left_parked(old_queue, 1)
-            tx.entered_parked(lane[0], 1)
-        elif not tx.db.execute(SQL["waits_elsewhere"], (job_id,)).fetchone()[0]:
+        ready = tx.db.execute(SQL["ready"], (job_id,)).fetchone()
+        parked = tx.db.execute(SQL["parked"], (job_id,)).fetchone()
+        if not ready and not parked and not tx.db.execute(SQL["waits_elsewhere"], (job_id,)).fetchone()[0]:
             continue
-        else:
-            tx.left_ready(lane[0], 0)  # a queue is known from its first job on, ready or not
+        moved += 1
         tx.db.execute(SQL["set_lane"], (*lane, job_id))
+        tx.depth_of(lane[0])  # tells whether it has tenants
         if tenant and lane[0] not in tx.tenanted:
             mark_tenanted(tx, [lane[0]])
-        if not ready:
-            _retag(tx, lane, job_id)
-        moved += 1
+        if ready:
+            free_slots(tx, [job_id])  # they were kept for its turn, which it gives up
+            tx.left_ready(old_queue, 1)
+            tail.append((*lane, job_id, *ready))
+        elif parked:
+            _move_parked(tx, job_id, old_queue, lane)
+        else:
+            tx.left_ready(lane[0], 0)  # a queue is known from its first job on, ready or not
     _to_the_tail(tx, tail)
     return moved
 
@@ -63,14 +61,17 @@ def _to_the_tail(tx: Tx, rows: Sequence[TailRow]) -> None:
         for n, ((queue, priority, job_id, *_), tag) in enumerate(zip(rows, give_tags(tx, rows), strict=True))
     ]
     tx.db.executemany(SQL["to_the_tail"], places)
+    for queue, *_ in rows:
+        tx.left_ready(queue, -1)
     tx.hints |= Hint.READY
 
 
-def _retag(tx: Tx, lane: tuple[str, int], job_id: bytes) -> None:
-    """The tag of a parked job says where it stood in its old lane; in the new one it stands at the tail."""
-    if tx.db.execute(SQL["parked"], (job_id,)).fetchone():
-        [tag] = give_tags(tx, [(*lane, job_id, 0, 0, 0)])
-        tx.db.execute(SQL["set_parked"], (lane[0], tag, job_id))
+def _move_parked(tx: Tx, job_id: bytes, old_queue: str, lane: tuple[str, int]) -> None:
+    """Its tag says where it stood in its old lane; in the new one it stands at the tail."""
+    [tag] = give_tags(tx, [(*lane, job_id, 0, 0, 0)])
+    tx.db.execute(SQL["set_parked"], (lane[0], tag, job_id))
+    tx.left_parked(old_queue, 1)
+    tx.entered_parked(lane[0], 1)
 
 
 def position(db: sqlite3.Connection, job_id: JobId) -> Position | None:
