@@ -83,9 +83,9 @@ UNDER_A_SUPERVISOR = (
     Ablation(
         "P10",
         "a run that has ended is not suspected of what comes after it",
-        SUPERVISION + "watching.py",
-        "        self._board.end(self._at)",
-        "        return",
+        "src/holdfast/worker/executor.py",
+        "                board.end(run.row)",
+        "                pass",
         (TESTS + "test_hand_back.py", "-k", "has_ended"),
     ),
     Ablation(
