@@ -2,8 +2,8 @@
 
 Written by the worker process alone, without locks and without waiting; read by its supervisor alone. A run's row counts
 once its token is in it, which is written last and taken out first: a process may die between any two bytes. Every run
-pays for it: beginning is one write of one row, whose last field is the token, and what all runs of a task have in common
-(its terms) is put together once.
+pays for it: beginning is one write of one row, whose last field is the token, and what all runs of a task have in
+common (its terms) is put together once.
 
     header   worker id, beat, loop lag, slots taken, jobs done, when lonely jobs were last seen, rows in use
     row      job id, began, overdue from, limit, verdict for that case (`core.overdue`), name of the task, token
