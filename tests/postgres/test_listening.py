@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-import asyncpg
 import pytest
 from tests.postgres.fixtures import PostgresSchema
+from tests.proxies.postgres import PostgresProxy
+from tests.proxies.traps import Fate
 
-from holdfast import Holdfast
+from holdfast import Holdfast, JobCancelled
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres import PostgresStore
 from holdfast.testing.contracts.arrange import a_job
@@ -16,38 +17,23 @@ from holdfast.testing.contracts.arrange import a_job
 PATIENCE_S = 30.0
 
 
-async def _last_said(side: asyncpg.Connection[asyncpg.Record]) -> list[str]:
-    """The last statement of each connection for hints on this database."""
-    rows = await side.fetch(
-        "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1",
-        "holdfast wakeups",
-    )
-    return [row["query"].split()[0] for row in rows if row["query"]]
+def test_an_open_app_listens_only_once_somebody_waits(postgres_tables: PostgresSchema) -> None:
+    async def main(proxy: PostgresProxy) -> None:
+        heard, said = (proxy.arm(statement, Fate.HOLD_ANSWER) for statement in ("^LISTEN", "pg_notify"))
+        for trap in (heard, said):
+            trap.release()
+        async with Holdfast(proxy.url, schema=postgres_tables.schema) as hf:
+            job = await hf.enqueue("nobody.knows")
+            await asyncio.to_thread(said.wait)
+            assert heard.sprung == 0, "it speaks, and does not listen"
+            waiting = asyncio.create_task(job.result())
+            await asyncio.to_thread(heard.wait)
+            await job.cancel()
+            with pytest.raises(JobCancelled):
+                await waiting
 
-
-def test_an_open_app_listens_only_once_somebody_wants_to_hear(postgres_tables: PostgresSchema) -> None:
-    async def main() -> None:
-        side = await asyncpg.connect(postgres_tables.url)
-        other = PostgresStore(postgres_tables.url, schema=postgres_tables.schema)
-        try:
-            async with asyncio.timeout(PATIENCE_S), Holdfast(postgres_tables.url, schema=postgres_tables.schema) as hf:
-                await hf.enqueue("nobody.knows")
-                while await _last_said(side) != ["SELECT"]:  # it speaks
-                    await asyncio.sleep(0.01)
-                await other.open()
-                heard = asyncio.Event()
-                leave = other.subscribe(lambda hint: heard.set() if Hint.READY in hint else None)
-                await heard.wait()  # it hears that it may have missed something
-                heard.clear()
-                await hf.enqueue("nobody.knows")
-                await heard.wait()
-                leave()
-                assert sorted(await _last_said(side)) == ["LISTEN", "SELECT"]
-        finally:
-            await other.close()
-            await side.close()
-
-    asyncio.run(main())
+    with PostgresProxy(postgres_tables.url) as proxy:
+        asyncio.run(main(proxy))
 
 
 @pytest.mark.parametrize("moment", ["before it is open", "after"])
