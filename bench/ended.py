@@ -19,13 +19,13 @@ def all_ended(url: str) -> bool:
     return not left
 
 
-def when_ended(url: str) -> list[float]:
-    """When each job ended, in seconds, in that order."""
+def when_ended(url: str, *, since_s: float) -> list[float]:
+    """When each job ended that did so since then, in seconds, in that order."""
     if url.startswith("sqlite"):
         rows = _rows(url, "SELECT ended_at FROM done ORDER BY 1")
     else:
         rows = _rows(url, "SELECT extract(epoch FROM ended_at)::float8 FROM holdfast.done ORDER BY 1")
-    return [row[0] for row in rows]
+    return [row[0] for row in rows if row[0] >= since_s]
 
 
 def _rows(url: str, query: str) -> list[Any]:
