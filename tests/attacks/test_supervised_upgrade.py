@@ -47,8 +47,7 @@ async def test_new_code_under_load(make_crew: MakeCrew, kills: bool) -> None:
     assert set(ran) == set(again), "all of them, and nothing else"
     lost = {job: [run for run in runs if run.cause == "worker_lost"] for job, runs in again.items()}
     # A process may have a claim under way when it is told to leave, whose jobs the store has leased to it by then: they
-    # go back uncharged before they have begun, as `tests/faults/test_stopping.py` has it. The lease is on record, and is
-    # no run.
+    # go back uncharged before they have begun, as `tests/faults/test_stopping.py` has it. That lease is no run.
     back = [run for job, runs in again.items() for run in runs if run not in lost[job]]
     assert {(run.cause, run.error and run.error.message) for run in back} <= {("handed_back", NOT_STARTED)}
     assert kills or not any(lost.values())
