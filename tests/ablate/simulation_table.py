@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.ablate.ablation import Ablation
 
 SEEDS = ("tests/simulation/test_simulation.py", "-k", "in_these_seeds")
+LONELY = ("tests/simulation/test_alone.py",)
 FADING = ("tests/simulation/test_simulation.py", "-k", "again_and_again and fade")
 
 IN_THE_SIMULATION = (
@@ -90,5 +91,21 @@ IN_THE_SIMULATION = (
         "        await self.store.unpark_jobs(reason=UNKNOWN_TASK, keys=self._registry.names())",
         "        pass",
         SEEDS,
+    ),
+    Ablation(
+        "P10",
+        "where nothing else is to be done, jobs that must run alone follow one another",
+        "src/holdfast/worker/fetcher.py",
+        "self._alone_at_once = self._only_alone and not more",
+        "self._alone_at_once = False",
+        LONELY,
+    ),
+    Ablation(
+        "P9",
+        "a job that ran alone is followed by as much time for ordinary work, if there is any",
+        "src/holdfast/worker/fetcher.py",
+        "self._only_alone = self._only_alone and not claim.jobs",
+        "pass",
+        LONELY,
     ),
 )

@@ -63,6 +63,7 @@ class Lease(NamedTuple):
     worker: str
     started_at: float
     started_s: float
+    is_alone: bool
     ended_at: float = float("inf")
     ended_s: float = float("inf")
 
@@ -120,7 +121,8 @@ class Server:
                 self.leases[before.token] = lease._replace(ended_at=self.model.now, ended_s=now_s)
         self._trail(AuditOp.INSERT, job, after)
         if after.is_lease and after.token is not None:
-            self.leases[after.token] = Lease(job.attempt, after.worker or "", self.model.now, now_s)
+            is_alone = job.losses >= 2
+            self.leases[after.token] = Lease(job.attempt, after.worker or "", self.model.now, now_s, is_alone)
         if self._world.trace is not None:
             was = before.state if before else "new"
             under = f" under token {after.token} of {after.worker}" if after.token else ""
@@ -130,6 +132,15 @@ class Server:
         number, text = len(self.audit), str(job.new.id)
         row = AuditRow(number, text, op, *where[:3], job.attempt, job.crashes, self.model.now)
         self.audit.append(row)
+
+    def alone_s(self, since_s: float) -> float:
+        """For how long since then some job ran that had to run alone: perhaps nothing else could."""
+        total_s, now_s = 0.0, self._world.now_s
+        for lease in sorted((each for each in self.leases.values() if each.is_alone), key=lambda each: each.started_s):
+            ended_s = min(lease.ended_s, now_s)
+            total_s += max(0.0, ended_s - max(lease.started_s, since_s))
+            since_s = max(since_s, ended_s)
+        return total_s
 
     def name_of(self, job_id: JobId) -> str:
         """For whoever reads the trace: ids are long."""

@@ -9,8 +9,8 @@ Duties:
 4. Follow queue settings (weights, new queues) within a second.
 5. When a job that must run alone waits, stop claiming until nothing runs here, take that one, and start nothing
    beside it. If others run for too long for that, go on with ordinary work and be more patient next time; a tenth
-   of the time at most goes into such waiting. Under a supervisor only say that one waits: it gives such jobs a
-   process of their own, whose fetcher takes nothing else.
+   of the time at most goes into such waiting. As long as there is nothing else to do, one follows the other. Under a
+   supervisor only say that one waits: it gives such jobs a process of their own, whose fetcher takes nothing else.
 """
 
 from __future__ import annotations
@@ -97,6 +97,9 @@ class Fetcher(Service):
         self._idle = True
         self._lonely = False
         self._alone_again_s = float("-inf")
+        self._alone_at_once = False
+        self._only_alone = False
+        """The last job ran alone, and no other has come since."""
         self._patience_s = _PATIENCE_S
         self.claiming = False
         slots.on_room = self.wake
@@ -125,9 +128,11 @@ class Fetcher(Service):
                 if self._solitude is Solitude.ALWAYS:
                     more = await self._fetch_lonely()
                 else:
-                    if self._lonely and self._clock.monotonic() >= self._alone_again_s:
+                    if self._alone_at_once or (self._lonely and self._clock.monotonic() >= self._alone_again_s):
                         await self._run_alone()
                     more = await self._fetch()
+                    # Ordinary work has its share of the time only if there is any; there may be more lonely ones.
+                    self._alone_at_once = self._only_alone and not more
             except LeaseLost:
                 self._on_lease_lost()  # the heartbeat finds out; a clock that jumped is no loss
                 await self.pause(_RENEWAL_S)
@@ -136,7 +141,7 @@ class Fetcher(Service):
                 await self.pause(self._health.failed(error))
                 continue
             self._health.worked()
-            if not more:
+            if not (more or self._alone_at_once):
                 await self.pause(self._poll_s)
 
     async def _fetch(self) -> bool:
@@ -170,6 +175,7 @@ class Fetcher(Service):
                 self._on_lonely()
             if not alone:
                 self._lonely = self._solitude is Solitude.IN_TURN and (self._lonely or claim.lonely)
+                self._only_alone = self._only_alone and not claim.jobs
                 self._record(plan, claim)
             for job in claim.jobs:
                 self._start(job)
@@ -202,12 +208,14 @@ class Fetcher(Service):
         self._patience_s = _PATIENCE_S
         self._lonely = False  # the next ordinary claim tells whether there are more
         began_s = self._clock.monotonic()
-        await self._claim(dict.fromkeys(self._weights, 1), alone=True)
+        got = await self._claim(dict.fromkeys(self._weights, 1), alone=True)
         # Nothing beside it; but one that does not end at its limit must not stop this worker for ever.
         while self._slots.free < self._slots.size and not self.stopping.is_set() and not self._is_overdue():
             await self._slots.wait(self._slots.size, at_most_s=_PATIENCE_S)
         now_s = self._clock.monotonic()
         self._alone_again_s = now_s + (now_s - began_s)  # ordinary work gets as much time as this took
+        self._only_alone = not self._slots.taken and sum(got.values()) > 0
+        self._hinted = True  # every lane is looked at before the next one, also if hints were lost meanwhile
 
     def _record(self, plan: Mapping[Lane, int], claim: Claim) -> None:
         runnable = Counter((job.queue, job.priority) for job in claim.jobs)
