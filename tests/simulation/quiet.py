@@ -43,6 +43,9 @@ class QuietWorld:
     def rest_within(self, seconds: float) -> bool:
         return self.world.run(self.scene.is_at_rest, limit_s=self.world.now_s + seconds)
 
+    def running(self) -> int:
+        return sum(job.state is State.RUNNING for job in self.model.jobs.values())
+
     def states(self) -> set[State]:
         return {job.state for job in self.model.jobs.values()}
 

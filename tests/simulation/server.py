@@ -10,7 +10,7 @@ from uuid import UUID
 
 from tests.history.records import AuditOp, AuditRow
 from tests.model.leading import Leading
-from tests.model.model import Job, Model
+from tests.model.model import Expected, Job, Model
 from tests.simulation.process import EPOCH_S
 from tests.simulation.world import World
 
@@ -82,6 +82,8 @@ class Server:
         self.removed_workers: dict[str, float] = {}
         """Until when their leases would have been, by the store's clock."""
         self.verdicts: Counter[str] = Counter()
+        self.parkings: Counter[JobId] = Counter()
+        """How often somebody parked a job whose task it did not know."""
         self.live = 0
         """Jobs that have not ended and that somebody can run."""
         self._leading = Leading()
@@ -119,7 +121,12 @@ class Server:
             if before.is_lease and before.token is not None:
                 lease = self.leases[before.token]
                 self.leases[before.token] = lease._replace(ended_at=self.model.now, ended_s=now_s)
+        if before is not None and (before.state, after.state) == (State.PARKED, State.RUNNING):
+            between = Where(State.READY, None, None, True)  # a hand-over is two moves of one transaction
+            self._trail(AuditOp.INSERT, job, between)
+            self._trail(AuditOp.DELETE, job, between)
         self._trail(AuditOp.INSERT, job, after)
+        self.parkings[job_id] += job.state is State.PARKED
         if after.is_lease and after.token is not None:
             is_alone = job.losses >= 2
             self.leases[after.token] = Lease(job.attempt, after.worker or "", self.model.now, now_s, is_alone)
@@ -178,9 +185,18 @@ class Server:
         return Renewal(self.model.now, [HeldJob(*held) for held in sorted(self.model.held(worker, held_for_s))])
 
     def claim_jobs(self, worker: WorkerId, lanes: Mapping[Lane, int], *, alone: bool) -> Claim:
+        self._must_be_valid(worker)
+        return self._leased(worker, *self.model.claim(lanes, alone=alone))
+
+    def claim_parked(self, worker: WorkerId, lanes: Collection[Lane], *, tasks: Sequence[str]) -> Claim:
+        self._must_be_valid(worker)
+        return self._leased(worker, *self.model.claim_parked(lanes, tasks), lonely=False)
+
+    def _must_be_valid(self, worker: WorkerId) -> None:
         if not self.model.valid(worker):
             raise LeaseLost(f"worker {worker} has no valid lease")
-        runs, scanned, lonely = self.model.claim(lanes, alone=alone)
+
+    def _leased(self, worker: WorkerId, runs: list[Expected], scanned: dict[Lane, int], lonely: bool) -> Claim:
         self._touched = any(scanned.values())
         claimed = []
         for run in runs:

@@ -92,7 +92,7 @@ class SimulatedWorker:
             self.stop(now=now)
 
     def upgrade(self) -> None:
-        """The deploy is over: old workers can take a new task's jobs from newer ones for as long as there are any."""
+        """The deploy is over."""
         if not self.is_newer:
             self.is_newer = True
             self.restart(now=False)

@@ -11,13 +11,15 @@ Duties:
    beside it. If others run for too long for that, go on with ordinary work and be more patient next time; a tenth
    of the time at most goes into such waiting. As long as there is nothing else to do, one follows the other. Under a
    supervisor only say that one waits: it gives such jobs a process of their own, whose fetcher takes nothing else.
+6. Take, one before each round, what others parked because they do not know its task, and this worker does: in a
+   rolling deploy they could claim and park it again and again if it only became ready.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 
 from holdfast.core.errors import InvalidOptions, LeaseLost, StoreError
@@ -36,6 +38,7 @@ _HINTS_EVERY_S = 0.02
 _SETTINGS_EVERY_S = 1.0
 _RENEWAL_S = 0.1
 _LIGHTEST = 1e-6
+_PARKED_EVERY_S = 2.0
 _PATIENCE_S, _MOST_PATIENCE_S, _REST_FACTOR = 1.0, 60.0, 10
 
 
@@ -61,6 +64,7 @@ class Fetcher(Service):
         slots: Slots,
         queues: Mapping[str, float | None],
         known_queues: Callable[[], set[str]],
+        known_tasks: Callable[[], Sequence[str]],
         start_run: Callable[[ClaimedJob], None],
         give_back: Callable[[ClaimedJob], None],
         on_lease_lost: Callable[[], None],
@@ -79,6 +83,7 @@ class Fetcher(Service):
         self._slots = slots
         self._queues = queues
         self._known_queues = known_queues
+        self._known_tasks = known_tasks
         self._start_run = start_run
         self._give_back = give_back
         self._on_lease_lost = on_lease_lost
@@ -101,6 +106,7 @@ class Fetcher(Service):
         self._only_alone = False
         """The last job ran alone, and no other has come since."""
         self._patience_s = _PATIENCE_S
+        self._parked_at_s = float("-inf")
         self.claiming = False
         slots.on_room = self.wake
 
@@ -130,7 +136,8 @@ class Fetcher(Service):
                 else:
                     if self._alone_at_once or (self._lonely and self._clock.monotonic() >= self._alone_again_s):
                         await self._run_alone()
-                    more = await self._fetch()
+                    more = await self._fetch_parked()
+                    more = (self._slots.free > 0 and await self._fetch()) or more
                     # Ordinary work has its share of the time only if there is any; there may be more lonely ones.
                     self._alone_at_once = self._only_alone and not more
             except LeaseLost:
@@ -189,6 +196,29 @@ class Fetcher(Service):
             self._give_back(job)
         else:
             self._start_run(job)
+
+    async def _fetch_parked(self) -> bool:
+        """One job, now and then; True when it was there: there may be more."""
+        now_s = self._clock.monotonic()
+        if now_s - self._parked_at_s < _PARKED_EVERY_S or not (tasks := self._known_tasks()):
+            return False
+        rooms = self._slots.rooms
+        if not (lanes := [lane for lane in self._weights if rooms.get(lane.queue) != 0]):
+            return False
+        self._parked_at_s, self.claiming = now_s, True
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                claim = await self._store.claim_parked(
+                    self._worker, lanes, tasks=tasks, deadline_s=self._deadline_s / 2
+                )
+            for job in claim.jobs:
+                self._start(job)
+        finally:
+            self.claiming = False
+        if not claim.scanned:
+            return False
+        self._parked_at_s, self._only_alone = float("-inf"), False
+        return True
 
     async def _fetch_lonely(self) -> bool:
         """One job, in a worker with one slot that runs nothing else."""
