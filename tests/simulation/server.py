@@ -19,7 +19,7 @@ from holdfast.core.errors import LeaseLost, StoreUnavailable
 from holdfast.core.fairness import Lane
 from holdfast.core.job import ClaimedJob, JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueSettings
-from holdfast.core.settlement import Settlement, Succeed, Verdict
+from holdfast.core.settlement import UNKNOWN_TASK, Settlement, Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker
 from holdfast.stores.base import (
@@ -189,6 +189,8 @@ class Server:
         return self._leased(worker, *self.model.claim(lanes, alone=alone))
 
     def claim_parked(self, worker: WorkerId, lanes: Collection[Lane], *, tasks: Sequence[str]) -> Claim:
+        if not self.model.parked(UNKNOWN_TASK, tasks):
+            return Claim([], {})
         self._must_be_valid(worker)
         return self._leased(worker, *self.model.claim_parked(lanes, tasks), lonely=False)
 

@@ -24,7 +24,8 @@ class ParkingStore(Protocol):
     ) -> Claim:
         """Lease the oldest job of these lanes and tasks that is parked because somebody did not know its task.
 
-        One at a time, none that must run alone, otherwise as `claim_jobs`. It does not become ready on the way: whoever
-        does not know it cannot have it again. Only the first few of each task need be looked at.
+        One at a time, none that must run alone, otherwise as `claim_jobs`; where none is parked, a lost lease may go
+        unnoticed. It does not become ready on the way: whoever does not know it cannot have it again. Only the first
+        few of each task need be looked at.
         """
         ...

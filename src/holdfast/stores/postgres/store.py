@@ -18,7 +18,7 @@ from holdfast.core.errors import StoreUnavailable
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueSettings
-from holdfast.core.settlement import Settlement, Verdict
+from holdfast.core.settlement import UNKNOWN_TASK, Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.stores.base import (
@@ -210,14 +210,18 @@ class PostgresStore:
     async def claim_jobs(
         self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
     ) -> Claim:
-        return await self._by(deadline_s, (self._claim_alone if alone else self._claim)(worker, lanes))
+        one = partial(claim.claim_alone, worker=worker, lanes=lanes)
+        return await self._by(deadline_s, self._claim_one(one) if alone else self._claim(worker, lanes))
 
     async def claim_parked(
         self, worker: WorkerId, lanes: Collection[Lane], *, tasks: Sequence[str], deadline_s: float
     ) -> Claim:
-        return await self._by(
-            deadline_s, self._claim_one(partial(claim.claim_parked, worker=worker, lanes=lanes, tasks=tasks))
-        )
+        one = partial(claim.claim_parked, worker=worker, lanes=lanes, tasks=tasks)
+        return await self._by(deadline_s, self._claim_parked(one, tasks))
+
+    async def _claim_parked(self, one: Callable[[Tx], Awaitable[Claim]], tasks: Sequence[str]) -> Claim:
+        found = await self._engine.query("claim_jobs.any_parked", UNKNOWN_TASK, tasks)
+        return await self._claim_one(one) if found else Claim([], {})
 
     async def _by(self, deadline_s: float, claiming: Coroutine[Any, Any, Claim]) -> Claim:
         if deadline_s <= 0:
@@ -254,9 +258,6 @@ class PostgresStore:
         columns = claim.columns(lanes, self._floors)
         rows = await self._engine.call("claim_jobs", self._engine.claims, "claim_jobs.ordinary", worker, *columns)
         return claim.take_apart(rows, lanes, self._floors, seen)
-
-    async def _claim_alone(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
-        return await self._claim_one(partial(claim.claim_alone, worker=worker, lanes=lanes))
 
     async def _claim_one(self, claiming: Callable[[Tx], Awaitable[Claim]]) -> Claim:
         return await self._reopening(*await self._engine.transact("claim_jobs", self._engine.claims, claiming))

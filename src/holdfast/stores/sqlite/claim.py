@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -42,6 +43,11 @@ def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
         if jobs:
             return Claim(jobs, scanned)
     return Claim([], scanned)
+
+
+def are_parked(db: sqlite3.Connection, tasks: Sequence[str]) -> bool:
+    """Whether some worker did not know any of these tasks."""
+    return any(db.execute(SQL["any_parked"], (UNKNOWN_TASK, task)).fetchone() for task in tasks)
 
 
 def claim_parked(tx: Tx, worker: WorkerId, lanes: Collection[Lane], tasks: Sequence[str]) -> Claim:

@@ -25,6 +25,11 @@ ORDER BY r.tag, r.seq LIMIT 1 FOR UPDATE OF r SKIP LOCKED
 -- name: lonely_lanes
 SELECT DISTINCT queue, priority FROM holdfast.ready WHERE losses >= 2
 
+-- name: any_parked
+-- Asked often, mostly for nothing: no transaction for that, which a process that is stopped would leave open, with its
+-- own row locked, so that nobody could reap it before the server ends it.
+SELECT 1 FROM holdfast.parked WHERE reason = $1 AND key = ANY ($2) LIMIT 1
+
 -- name: leave_parked
 -- The oldest of the first few of each task. Among more than these there may be one in a lane that is asked for: it is
 -- unparked in time, as are those that must run alone, and those whose bodies are gone.

@@ -30,6 +30,9 @@ SELECT r.seq, r.tag, r.job_id, r.attempt, r.losses, r.crashes,
 FROM ready r LEFT JOIN job j ON j.id = r.job_id
 WHERE r.queue = ? AND r.priority = ? AND r.tag = ? AND r.seq = ?
 
+-- name: any_parked
+SELECT 1 FROM parked WHERE reason = ? AND key = ? LIMIT 1
+
 -- name: parked_as_unknown
 -- The first of one task. Among more than these there may be one in a lane that is asked for: it is unparked in time,
 -- as are those that must run alone, and those whose bodies are gone.
