@@ -15,6 +15,7 @@ from holdfast.core.errors import LeaseLost
 from holdfast.core.fairness import Lane
 from holdfast.core.job import ClaimedJob, ErrorInfo, JobId, WorkerId
 from holdfast.core.loss import alone
+from holdfast.core.settlement import UNKNOWN_TASK
 from holdfast.core.state import State
 from holdfast.stores.base import Claim, Hint
 from holdfast.stores.postgres.end import Ending, end_jobs, lock_limit, take_slots
@@ -126,6 +127,20 @@ async def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Cl
         if jobs := await _take(tx, worker, rows):
             return Claim(jobs, scanned)
     return Claim([], scanned)
+
+
+async def claim_parked(tx: Tx, worker: WorkerId, lanes: Collection[Lane], tasks: Sequence[str]) -> Claim:
+    """The oldest job that somebody parked who does not know its task; by way of `ready`, which nobody sees here."""
+    await _hold_lease(tx, worker)
+    columns = [lane.queue for lane in lanes], [lane.priority for lane in lanes]
+    rows = await tx.fetch("claim_jobs.leave_parked", UNKNOWN_TASK, tasks, *columns)
+    if not rows:
+        return Claim([], {})
+    place, before = Place._make(rows[0]), (tx.hints, tx.returned)
+    await tx.enter_ready([place])
+    tx.hints, tx.returned = before
+    rows = await tx.fetch("claim_jobs.pick_attached", [place.job_id])
+    return Claim(await _take(tx, worker, rows), {Lane(place.queue, place.priority): 1})
 
 
 async def _hold_lease(tx: Tx, worker: WorkerId) -> None:

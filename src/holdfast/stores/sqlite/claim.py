@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from holdfast.core.errors import LeaseLost
 from holdfast.core.fairness import Lane
 from holdfast.core.job import ClaimedJob, WorkerId
 from holdfast.core.loss import alone
+from holdfast.core.settlement import UNKNOWN_TASK
 from holdfast.core.state import State
 from holdfast.stores.base import Claim, Hint
 from holdfast.stores.sqlite.end import Ending, bury_headless, end_jobs, take_slot
@@ -27,7 +29,7 @@ def claim_jobs(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
     scanned: dict[Lane, int] = {}
     jobs: list[ClaimedJob] = []
     for lane, quota in _open_lanes(tx, worker, lanes):
-        taken, scanned[lane] = _take(tx, worker, lane, SQL["pick"], quota)
+        taken, scanned[lane] = _take(tx, worker, lane, SQL["pick"], (quota,))
         jobs += taken
     lonely = tx.db.execute(SQL["lonely_lanes"]).fetchall()
     return Claim(jobs, scanned, lonely=any(Lane._make(row) in scanned for row in lonely))
@@ -37,10 +39,30 @@ def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
     """One job that must run alone. Never two: the death of the one would be laid at the other's door."""
     scanned: dict[Lane, int] = {}
     for lane, _ in _open_lanes(tx, worker, lanes):
-        jobs, scanned[lane] = _take(tx, worker, lane, SQL["pick_lonely"], 1)
+        jobs, scanned[lane] = _take(tx, worker, lane, SQL["pick_lonely"], (1,))
         if jobs:
             return Claim(jobs, scanned)
     return Claim([], scanned)
+
+
+def are_parked(db: sqlite3.Connection, tasks: Sequence[str]) -> bool:
+    """Whether some worker did not know any of these tasks."""
+    return any(db.execute(SQL["any_parked"], (UNKNOWN_TASK, task)).fetchone() for task in tasks)
+
+
+def claim_parked(tx: Tx, worker: WorkerId, lanes: Collection[Lane], tasks: Sequence[str]) -> Claim:
+    """The oldest job that somebody parked who does not know its task; by way of `ready`, which nobody sees here."""
+    open_lanes = {lane for lane, _ in _open_lanes(tx, worker, dict.fromkeys(lanes, 1))}
+    heads = [row for task in tasks for row in tx.db.execute(SQL["parked_as_unknown"], (UNKNOWN_TASK, task)).fetchall()]
+    for seq, job_id, tag, attempt, losses, crashes, *lane in sorted(heads):
+        if Lane._make(lane) in open_lanes:
+            tx.db.execute(SQL["leave_parked"], (job_id,))
+            hints = tx.hints
+            tx.enter_ready([(*lane, tag, seq, job_id, attempt, losses, crashes)])
+            tx.hints = hints
+            jobs, scanned = _take(tx, worker, Lane._make(lane), SQL["pick_place"], (tag, seq))
+            return Claim(jobs, {Lane._make(lane): scanned})
+    return Claim([], {})
 
 
 def _open_lanes(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> list[tuple[Lane, int]]:
@@ -51,9 +73,9 @@ def _open_lanes(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> list[tup
     return [(lane, quota) for lane, quota in lanes.items() if quota > 0 and lane.queue not in paused]
 
 
-def _take(tx: Tx, worker: WorkerId, lane: Lane, pick: str, quota: int) -> tuple[list[ClaimedJob], int]:
+def _take(tx: Tx, worker: WorkerId, lane: Lane, pick: str, which: tuple[int, ...]) -> tuple[list[ClaimedJob], int]:
     """`ready` → `active` for the rows that `pick` finds; also how many rows it found."""
-    rows = tx.db.execute(pick, (*lane, quota)).fetchall()
+    rows = tx.db.execute(pick, (*lane, *which)).fetchall()
     if not rows:
         return [], 0
     tx.db.executemany(SQL["leave_ready"], [(*lane, row[1], row[0]) for row in rows])
