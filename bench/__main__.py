@@ -29,6 +29,7 @@ from holdfast.local import LocalPostgres
 Measures: TypeAlias = dict[str, tuple[str, Callable[[], object]]]
 
 _COSTS = "/s, client µs, server µs, WAL bytes"
+_SHARES = "/s, worker µs, other processes' µs"
 _RATIOS = [
     ("enqueue in bulk", "baseline: insert in bulk"),
     ("drain, one worker", "baseline: claim and settle"),
@@ -84,10 +85,13 @@ def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> 
         "postgres: drain, one worker": (_COSTS, lambda: library("drain")),
         "postgres: drain, two workers": (_COSTS, lambda: library("drain", 2)),
         "postgres: drain, under a supervisor": (
-            "/s",
+            _SHARES,
             lambda: supervised.drain(fresh(), 4 * jobs, supervised.SUPERVISED),
         ),
-        "postgres: drain, the same without one": ("/s", lambda: supervised.drain(fresh(), 4 * jobs, supervised.ALONE)),
+        "postgres: drain, the same without one": (
+            _SHARES,
+            lambda: supervised.drain(fresh(), 4 * jobs, supervised.ALONE),
+        ),
         "postgres: idle supervisor, its processes": ("% of a core", lambda: supervised.idle(fresh())),
         "postgres: pickup, p50 p99": ("ms", lambda: postgres_library.pickup(fresh(), 300)),
         "postgres: claim of 50, 1,000 and 1,000,000 waiting": (

@@ -20,14 +20,20 @@ CALLERS = 100
 
 
 @contextlib.contextmanager
+def fresh_file() -> Iterator[str]:
+    """The url of a file that is not there yet."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as directory:
+        yield f"sqlite:///{Path(directory) / 'bench.db'}"
+
+
+@contextlib.contextmanager
 def fresh_app() -> Iterator[tuple[Holdfast, Path]]:
     """The app of `bench.tasks` on a new file."""
     from bench import tasks
 
-    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as directory:
-        path = Path(directory) / "bench.db"
-        tasks.hf.config = tasks.hf.config.with_arguments(url=f"sqlite:///{path}")
-        yield tasks.hf, path
+    with fresh_file() as url:
+        tasks.hf.config = tasks.hf.config.with_arguments(url=url)
+        yield tasks.hf, Path(url.removeprefix("sqlite:///"))
 
 
 async def enqueue_one_by_one(jobs: int) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.ablate.ablation import Ablation
 
 SEEDS = ("tests/simulation/test_simulation.py", "-k", "in_these_seeds")
+MIXED = ("tests/simulation/test_mixed_fleet.py",)
+LONELY = ("tests/simulation/test_alone.py",)
 FADING = ("tests/simulation/test_simulation.py", "-k", "again_and_again and fade")
 
 IN_THE_SIMULATION = (
@@ -87,8 +89,56 @@ IN_THE_SIMULATION = (
         "P2",
         "what was parked as unknown is lifted by whoever knows it",
         "src/holdfast/upkeep/unparker.py",
-        "        await self.store.unpark_jobs(reason=UNKNOWN_TASK, keys=self._registry.names())",
-        "        pass",
-        SEEDS,
+        "await self.store.unpark_jobs(reason=UNKNOWN_TASK, keys=self._registry.names())",
+        "0",
+        ("tests/attacks/test_deploys_and_clocks.py", "-k", "unparked_by_who_knows_it"),
+    ),
+    Ablation(
+        "P2",
+        "what was parked as unknown is handed to who knows it, not to whoever is quicker",
+        "src/holdfast/worker/fetcher.py",
+        "more = await self._fetch_parked()",
+        "more = False",
+        (*MIXED, "tests/attacks/test_deploys_and_clocks.py"),
+    ),
+    Ablation(
+        "P10",
+        "what is parked again and again is unparked less and less often",
+        "src/holdfast/upkeep/unparker.py",
+        "min(2 * self._rest_s, _AT_LEAST_EVERY_S) if unparked else _EVERY_S",
+        "_EVERY_S",
+        MIXED,
+    ),
+    Ablation(
+        "poison",
+        "what must run alone is not handed over beside others",
+        "src/holdfast/stores/sqlite/sql/claim_jobs.sql",
+        "WHERE p.losses < 2",
+        "",
+        ("tests/contract/test_sqlite.py", "-k", "parking"),
+    ),
+    Ablation(
+        "poison",
+        "PostgreSQL: what must run alone is not handed over beside others",
+        "src/holdfast/stores/postgres/sql/claim_jobs.sql",
+        "AND p.key = asked.key AND p.losses < 2",
+        "AND p.key = asked.key",
+        ("tests/contract/test_postgres.py", "-k", "parking"),
+    ),
+    Ablation(
+        "P10",
+        "where nothing else is to be done, jobs that must run alone follow one another",
+        "src/holdfast/worker/fetcher.py",
+        "self._alone_at_once = self._only_alone and not more",
+        "self._alone_at_once = False",
+        LONELY,
+    ),
+    Ablation(
+        "P9",
+        "a job that ran alone is followed by as much time for ordinary work, if there is any",
+        "src/holdfast/worker/fetcher.py",
+        "self._only_alone = self._only_alone and not claim.jobs",
+        "pass",
+        LONELY,
     ),
 )

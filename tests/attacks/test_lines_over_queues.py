@@ -36,7 +36,7 @@ class Full:
         await self.hf.queues.set_watermarks(queue, high=1000, low=500)
 
     async def in_line(self, queue: str, count: int) -> None:
-        lines = self.hf._open_client()._enqueuer._lines
+        lines = self.hf._open_client()._enqueuer._lines._lines
 
         def is_there() -> bool:
             return queue in lines and len(lines[queue]._resting) == count

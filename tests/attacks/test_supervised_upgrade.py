@@ -15,6 +15,8 @@ from holdfast import JobHandle
 
 MakeCrew = Callable[..., Crew]
 
+NOT_STARTED = "the worker was stopping, it was not started"
+
 
 @pytest.mark.parametrize("kills", [False, True], ids=["in peace", "while processes are killed"])
 @scene
@@ -39,13 +41,15 @@ async def test_new_code_under_load(make_crew: MakeCrew, kills: bool) -> None:
         await producing
         for number, job in enumerate(jobs):
             assert await crew.result(job) == number + 1
-        again = {str(job.id): [run.cause for run in (await job.info()).attempts] for job in jobs}
+        again = {str(job.id): (await job.info()).attempts for job in jobs}
         ran = Counter(run.job for run in crew.noted("added"))
     assert len(jobs) > 20
     assert set(ran) == set(again), "all of them, and nothing else"
-    # A claim that is answered when its process is to leave goes back before it has begun.
-    causes = {cause for causes in again.values() for cause in causes}
-    assert causes <= ({"worker_lost", "handed_back"} if kills else {"handed_back"})
-    assert kills or set(ran.values()) == {1}, "nothing is cut short"
-    unexplained = {job: times for job, times in ran.items() if times > 1 + len(again[job])}
-    assert unexplained == {}
+    lost = {job: [run for run in runs if run.cause == "worker_lost"] for job, runs in again.items()}
+    # A process may have a claim under way when it is told to leave, whose jobs the store has leased to it by then: they
+    # go back uncharged before they have begun, as `tests/faults/test_stopping.py` has it. That lease is no run.
+    back = [run for job, runs in again.items() for run in runs if run not in lost[job]]
+    assert {(run.cause, run.error and run.error.message) for run in back} <= {("handed_back", NOT_STARTED)}
+    assert kills or not any(lost.values())
+    unexplained = {job: times for job, times in ran.items() if times > 1 + len(lost[job])}
+    assert unexplained == {}, "nothing is cut short, and only what was killed runs again"

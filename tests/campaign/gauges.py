@@ -9,12 +9,17 @@ from tests.campaign.processes import memory_mb, open_files
 from tests.campaign.record import Glance
 from tests.campaign.trend import Tolerance
 
-#: By the first word of a figure's name.
+#: By how a figure's name begins; the longest counts.
 TOLERANCES = {
     "memory": Tolerance(absolute=15.0, share=0.1),
-    # A process opens up to ten connections for transactions of runs as they are needed, and keeps them.
-    "files": Tolerance(absolute=12.0, share=0.1),
-    "connections": Tolerance(absolute=4.0, share=0.1),
+    "files": Tolerance(absolute=2.0),
+    "sockets": Tolerance(absolute=4.0),
+    # A worker opens up to ten connections for transactions of runs, each when all others are in use, and keeps them:
+    # they become as many as ever were in use at once. (In eight minutes: 12 sockets in the beginning, 14 in the end.)
+    "sockets of the worker": Tolerance(absolute=10.0),
+    "connections": Tolerance(absolute=4.0),
+    # Those of three processes beside the worker's, and of whoever takes their places.
+    "connections for transactions": Tolerance(absolute=20.0),
     "table": Tolerance(absolute=4.0, share=0.25),
     "indexes": Tolerance(absolute=4.0, share=0.25),
     "claim": Tolerance(absolute=4.0, share=0.5),
@@ -25,11 +30,20 @@ _SIZES = (
     "SELECT relname, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class "
     "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname NOT LIKE 'campaign%%'"
 )
+_CONNECTIONS = (
+    "SELECT count(*), count(*) FILTER (WHERE application_name = 'holdfast transaction') "
+    "FROM pg_stat_activity WHERE application_name LIKE 'holdfast %%'"
+)
 _CLAIMED = (
     "SELECT s.n_tup_del, io.heap_blks_hit + io.heap_blks_read + coalesce(io.idx_blks_hit + io.idx_blks_read, 0) "
     "FROM pg_stat_user_tables s JOIN pg_statio_user_tables io USING (relid) "
     "WHERE s.schemaname = current_schema() AND s.relname = 'ready'"
 )
+
+
+def tolerance_of(name: str) -> Tolerance:
+    """What this figure may gain."""
+    return TOLERANCES[max((start for start in TOLERANCES if name.startswith(start)), key=len)]
 
 
 @dataclass(slots=True)
@@ -47,12 +61,11 @@ class Gauges:
         seen: dict[str, float] = {}
         for name, pid in self.processes.items():
             seen[f"memory of the {name}, MB"] = memory_mb(pid)
-            seen[f"files of the {name}"] = open_files(pid)
-        [(connections,)] = self.glance.query(
-            "SELECT count(*) FROM pg_stat_activity "
-            "WHERE application_name LIKE 'holdfast %%' AND application_name <> 'holdfast transaction'"
-        )
-        seen["connections"] = float(connections)
+            sockets, others = open_files(pid)
+            seen[f"sockets of the {name}"], seen[f"files of the {name}"] = float(sockets), float(others)
+        [(connections, for_transactions)] = self.glance.query(_CONNECTIONS)
+        seen["connections but for transactions"] = float(connections - for_transactions)
+        seen["connections for transactions"] = float(for_transactions)
         for table, heap, indexes in self.glance.query(_SIZES):
             seen[f"table {table}, MB"] = heap / _MB
             seen[f"indexes of {table}, MB"] = indexes / _MB

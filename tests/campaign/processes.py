@@ -41,10 +41,15 @@ def memory_mb(pid: int) -> float:
     return 0.0
 
 
-def open_files(pid: int) -> int:
+def open_files(pid: int) -> tuple[int, int]:
+    """How many descriptors it has: of sockets, and of everything else."""
+    sockets = others = 0
     with contextlib.suppress(OSError):
-        return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
-    return 0
+        for each in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):  # closed since
+                is_socket = str(each.readlink()).startswith("socket:")
+                sockets, others = sockets + is_socket, others + (not is_socket)
+    return sockets, others
 
 
 def most(values: Iterable[float]) -> float:

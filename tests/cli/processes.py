@@ -211,11 +211,6 @@ def await_line(process: subprocess.Popen[str], part: str) -> str:
     raise AssertionError(f"it ended without {part!r}")
 
 
-def is_zombie(pid: int) -> bool:
-    """Whether it has ended and its parent has not asked how."""
-    return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] == "Z"
-
-
 def parent_of(pid: int) -> int:
     """The process that started this one."""
     return int(Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[1])

@@ -21,7 +21,7 @@ from holdfast.stores.base import Hint
 from holdfast.stores.postgres.wakeups import Wakeups
 from holdfast.worker.isolation.wire import Unsettled, answer_of, answered, decode, encode, request_of, requested_run
 from holdfast.worker.run import Run
-from holdfast.worker.supervision.board import MOST_ROWS, SIZE, Board, task_text
+from holdfast.worker.supervision.board import MOST_ROWS, SIZE, Board, terms_of
 from holdfast.worker.supervision.line import Order, Word, line_of, parse_line
 from holdfast.worker.supervision.supervisor import _settings_of
 
@@ -145,7 +145,7 @@ def test_a_board_with_anything_on_it_is_read(scribble: bytes, at: int) -> None:
 def test_a_task_of_any_name_fits_on_the_board(name: str) -> None:
     board = Board.make()
     try:
-        row = board.begin(7, JOB.id, 1.0, task_text(name))
+        row = board.begin(7, JOB.id, 1.0, terms_of(name))
         assert [(run.token, run.job_id) for run in board.runs()] == [(7, JOB.id)]
         board.end(row)
         assert board.runs() == []

@@ -143,8 +143,8 @@ async def test_a_cancelled_def_task_gets_a_cancelled_error_which_except_exceptio
 
     @hf.task
     def work() -> None:
-        watched.say("begun")
         try:
+            watched.say("begun")  # inside: from here on it may be struck
             spin()
         except Exception:
             watched.say("swallowed")
@@ -167,8 +167,8 @@ async def test_one_that_swallows_its_cancellation_and_returns_has_done_its_work(
 
     @hf.task
     def work() -> str:
-        watched.say("begun")
         try:
+            watched.say("begun")  # inside: from here on it may be struck
             spin()
         except asyncio.CancelledError:
             return "done all the same"
@@ -314,10 +314,10 @@ async def test_a_worker_that_stops_interrupts_what_runs_in_threads_and_gives_it_
     @hf.task
     def work() -> str:
         runs.append(current_job().token)
-        watched.say("begun")
         if len(runs) > 1:
             return "done"
         try:
+            watched.say("begun")  # inside: from here on it may be struck
             spin()
         finally:
             watched.say("tidied up")

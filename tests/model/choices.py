@@ -75,7 +75,8 @@ VERBS = (
     *("cancel", "cancel running", "replay", "crash", "renew", "hand back", "register", "seldom"),
 )
 SELDOM = (
-    *("unpark", "unpark", "insert again", "progress", "sweep", "report", "lead", "resign"),
+    *("unpark", "unpark", "claim parked", "claim parked", "insert again", "progress"),
+    *("sweep", "report", "lead", "resign"),
     *("pause", "prune", "purge", "purge dead", "wait long", "weigh", *("operate",) * 6),
 )
 

@@ -20,7 +20,19 @@ from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
 from holdfast.core.gates import Barrier, Passed, Place, Skipped, Waits
 from holdfast.core.job import JobId, NewJob, WorkerId
-from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
+from holdfast.core.settlement import (
+    UNKNOWN_TASK,
+    Bury,
+    Cancel,
+    Crashed,
+    HandBack,
+    Park,
+    Retry,
+    Settlement,
+    Snooze,
+    Succeed,
+    Verdict,
+)
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer, Conflict, Existing, Full, Inserted, InsertResult, Withheld
 
@@ -197,6 +209,20 @@ class Model:
             self._run_or_hold_back([job for job in head if job not in overdue], runs)
             lonely = lonely or (not alone and bool(self.ready_in(lane, alone=True)))
         return runs, scanned, lonely
+
+    def claim_parked(self, lanes: Iterable[Lane], tasks: Iterable[str]) -> tuple[list[Expected], dict[Lane, int]]:
+        """The same of one job that somebody parked who does not know its task."""
+        parked = (job for job in self.parked(UNKNOWN_TASK, tasks) if job.losses < 2)
+        found = next((job for job in parked if job.lane in set(lanes) and job.lane.queue not in self.paused), None)
+        runs: list[Expected] = []
+        if found is None:
+            return runs, {}
+        self.tags.claimed(found.lane, found.tag)
+        if self._overdue(found):
+            self._end(found, State.CANCELLED, EXPIRED)
+        else:
+            self._run_or_park(found, runs)
+        return runs, {found.lane: 1}
 
     def _claim_at_once(self, lanes: Mapping[Lane, int]) -> tuple[list[Expected], dict[Lane, int], bool]:
         """The heads of all lanes first; what their endings release or unpark is for the next claim."""
@@ -402,14 +428,18 @@ class Model:
         return CancelAnswer.CANCELLED
 
     def unpark(self, reason: str, keys: Iterable[str]) -> int:
-        parked = [job for job in self.jobs.values() if job.state is State.PARKED and job.reason == reason]
-        lifted = sorted((job for job in parked if job.park_key in set(keys)), key=lambda job: job.seq)
+        lifted = self.parked(reason, keys)
         for job in lifted:
             if job.tag:
                 self._to_tail(job)
             else:
                 job.state = State.READY  # at its old place
         return len(lifted)
+
+    def parked(self, reason: str, keys: Iterable[str]) -> list[Job]:
+        """The oldest first."""
+        parked = (job for job in self.jobs.values() if job.state is State.PARKED and job.reason == reason)
+        return sorted((job for job in parked if job.park_key in set(keys)), key=lambda job: job.seq)
 
     def _overdue(self, job: Job) -> bool:
         return job.state in WAITING and job.deadline is not None and job.deadline <= self.now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from random import Random
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -149,6 +149,9 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
                 keys = pick((PARK_KEYS[:1], PARK_KEYS, ()))
                 count = self.do(self.store.unpark_jobs(reason=UNKNOWN_TASK, keys=keys))
                 assert count == self.model.unpark(UNKNOWN_TASK, keys)
+            case "claim parked":
+                # Of a lane whose order is open, not even the store's first is known.
+                self.claim(self.a_worker(pick), dict.fromkeys(ORDERED, 1), parked=pick((PARK_KEYS[:1], PARK_KEYS)))
             case "insert again":
                 if self.asked:
                     self.insert_again(self.asked[pick(list(self.asked))])
@@ -243,17 +246,26 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
             self.claim(worker, dict.fromkeys(ORDERED, quota), alone=True)
         return worker
 
-    def claim(self, worker: WorkerId, quotas: dict[Lane, int], *, alone: bool = False) -> None:
+    def claim(
+        self, worker: WorkerId, quotas: dict[Lane, int], *, alone: bool = False, parked: Sequence[str] = ()
+    ) -> None:
         if AFTER in quotas:
             quotas[AFTER] = MANY  # the order of releases is open: all of them, or none
-        call = self.store.claim_jobs(worker, quotas, deadline_s=MANY, alone=alone)
-        if not self.model.valid(worker):
+        if parked:
+            call = self.store.claim_parked(worker, quotas, tasks=parked, deadline_s=MANY)
+        else:
+            call = self.store.claim_jobs(worker, quotas, deadline_s=MANY, alone=alone)
+        if not self.model.valid(worker) and (not parked or self.model.parked(UNKNOWN_TASK, parked)):
             with pytest.raises(LeaseLost):
                 self.do(call)
             return
         claim = self.do(call)
-        expected, scanned, lonely = self.model.claim(quotas, alone=alone)
-        assert {lane: claim.scanned.get(lane, 0) for lane in scanned} == scanned
+        if parked:
+            (expected, scanned), lonely = self.model.claim_parked(quotas, parked), False
+            assert claim.scanned == scanned
+        else:
+            expected, scanned, lonely = self.model.claim(quotas, alone=alone)
+            assert {lane: claim.scanned.get(lane, 0) for lane in scanned} == scanned
         assert claim.lonely == lonely
         got = [(job.id, job.attempt, job.alone) for job in claim.jobs]
         assert self.comparable(got) == self.comparable(expected), (got, expected)

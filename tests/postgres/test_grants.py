@@ -267,6 +267,8 @@ async def _two(roles: Roles) -> None:
         heard: dict[str, asyncio.Queue[Hint]] = {"work": asyncio.Queue(), "other": asyncio.Queue()}
         work.subscribe(heard["work"].put_nowait)
         other.subscribe(heard["other"].put_nowait)
+        for each in heard.values():
+            assert await each.get() is Hint.ANYTHING, "from now on it listens"
         [job_id] = await insert(play, a_job())
         while not Hint.READY & await heard["other"].get():
             pass

@@ -18,6 +18,8 @@ from tests.simulation.story import RunSeen
 from holdfast.core.cause import Cause
 from holdfast.core.state import State
 
+#: However long old workers are beside new ones: each time it is done less and less often.
+_MOST_PARKINGS = 12
 #: Workers stop their jobs when a tenth of the lease is left: who stood still for less than this had time to.
 _TOO_SHORT = 0.05
 
@@ -26,7 +28,7 @@ def judge(scene: Scene) -> tuple[Report, list[str]]:
     """The report, and every sentence that says what was broken."""
     story, server = scene.story, scene.server
     report = check(History(tuple(story.calls)), History(tuple(story.lines)), _record(server), max_attempts=3)
-    own = [*_overlaps(scene), *_answers(scene), *_lost_claims(scene)]
+    own = [*_overlaps(scene), *_answers(scene), *_lost_claims(scene), *_passed_around(scene)]
     return report, [*map(str, [*report.violations, *own]), *scene.world.objections]
 
 
@@ -123,3 +125,10 @@ def _lost_claims(scene: Scene) -> Iterator[Violation]:
         for token, cause in job.causes.items():
             if cause is Cause.CLAIM_LOST and token in ran:
                 yield Violation("S4", str(job_id), f"ran under token {token}, which was handed back as a lost claim")
+
+
+def _passed_around(scene: Scene) -> Iterator[Violation]:
+    """What some do not know and others do comes to those who know it."""
+    for job_id, count in scene.server.parkings.items():
+        if count > _MOST_PARKINGS:
+            yield Violation("S5", str(job_id), f"was parked {count} times by workers that do not know its task")

@@ -40,7 +40,7 @@ class Nemesis:
         for process in self._world.processes:
             for thread in process.threads:
                 thread.halted_until_s = min(thread.halted_until_s, self._world.now_s)
-        for worker in self._scene.workers:
+        for worker in self._scene.workers if self._scene.deploy_ends else ():
             worker.upgrade()
 
     def _note(self, who: str, what: str, word: str) -> None:

@@ -44,6 +44,8 @@ class Scene:
         self.producers: list[SimulatedProducer] = []
         self.faults_last_s = lease_s * rng.choice((2.0, 3.0))
         """When the faults stop."""
+        self.deploy_ends = world.seed % 2 == 0
+        """Whether all workers know all tasks in the end; if not, old and new ones stay side by side."""
         self.clock_was_set = False
         self.is_over = False
         """No process is started any more."""

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from tests.history.records import AuditOp, AuditRow
 from tests.model.leading import Leading
-from tests.model.model import Job, Model
+from tests.model.model import Expected, Job, Model
 from tests.simulation.process import EPOCH_S
 from tests.simulation.world import World
 
@@ -19,7 +19,7 @@ from holdfast.core.errors import LeaseLost, StoreUnavailable
 from holdfast.core.fairness import Lane
 from holdfast.core.job import ClaimedJob, JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueSettings
-from holdfast.core.settlement import Settlement, Succeed, Verdict
+from holdfast.core.settlement import UNKNOWN_TASK, Settlement, Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker
 from holdfast.stores.base import (
@@ -63,6 +63,7 @@ class Lease(NamedTuple):
     worker: str
     started_at: float
     started_s: float
+    is_alone: bool
     ended_at: float = float("inf")
     ended_s: float = float("inf")
 
@@ -81,6 +82,8 @@ class Server:
         self.removed_workers: dict[str, float] = {}
         """Until when their leases would have been, by the store's clock."""
         self.verdicts: Counter[str] = Counter()
+        self.parkings: Counter[JobId] = Counter()
+        """How often somebody parked a job whose task it did not know."""
         self.live = 0
         """Jobs that have not ended and that somebody can run."""
         self._leading = Leading()
@@ -118,9 +121,15 @@ class Server:
             if before.is_lease and before.token is not None:
                 lease = self.leases[before.token]
                 self.leases[before.token] = lease._replace(ended_at=self.model.now, ended_s=now_s)
+        if before is not None and (before.state, after.state) == (State.PARKED, State.RUNNING):
+            between = Where(State.READY, None, None, True)  # a hand-over is two moves of one transaction
+            self._trail(AuditOp.INSERT, job, between)
+            self._trail(AuditOp.DELETE, job, between)
         self._trail(AuditOp.INSERT, job, after)
+        self.parkings[job_id] += job.state is State.PARKED
         if after.is_lease and after.token is not None:
-            self.leases[after.token] = Lease(job.attempt, after.worker or "", self.model.now, now_s)
+            is_alone = job.losses >= 2
+            self.leases[after.token] = Lease(job.attempt, after.worker or "", self.model.now, now_s, is_alone)
         if self._world.trace is not None:
             was = before.state if before else "new"
             under = f" under token {after.token} of {after.worker}" if after.token else ""
@@ -130,6 +139,15 @@ class Server:
         number, text = len(self.audit), str(job.new.id)
         row = AuditRow(number, text, op, *where[:3], job.attempt, job.crashes, self.model.now)
         self.audit.append(row)
+
+    def alone_s(self, since_s: float) -> float:
+        """For how long since then some job ran that had to run alone: perhaps nothing else could."""
+        total_s, now_s = 0.0, self._world.now_s
+        for lease in sorted((each for each in self.leases.values() if each.is_alone), key=lambda each: each.started_s):
+            ended_s = min(lease.ended_s, now_s)
+            total_s += max(0.0, ended_s - max(lease.started_s, since_s))
+            since_s = max(since_s, ended_s)
+        return total_s
 
     def name_of(self, job_id: JobId) -> str:
         """For whoever reads the trace: ids are long."""
@@ -167,9 +185,20 @@ class Server:
         return Renewal(self.model.now, [HeldJob(*held) for held in sorted(self.model.held(worker, held_for_s))])
 
     def claim_jobs(self, worker: WorkerId, lanes: Mapping[Lane, int], *, alone: bool) -> Claim:
+        self._must_be_valid(worker)
+        return self._leased(worker, *self.model.claim(lanes, alone=alone))
+
+    def claim_parked(self, worker: WorkerId, lanes: Collection[Lane], *, tasks: Sequence[str]) -> Claim:
+        if not self.model.parked(UNKNOWN_TASK, tasks):
+            return Claim([], {})
+        self._must_be_valid(worker)
+        return self._leased(worker, *self.model.claim_parked(lanes, tasks), lonely=False)
+
+    def _must_be_valid(self, worker: WorkerId) -> None:
         if not self.model.valid(worker):
             raise LeaseLost(f"worker {worker} has no valid lease")
-        runs, scanned, lonely = self.model.claim(lanes, alone=alone)
+
+    def _leased(self, worker: WorkerId, runs: list[Expected], scanned: dict[Lane, int], lonely: bool) -> Claim:
         self._touched = any(scanned.values())
         claimed = []
         for run in runs:

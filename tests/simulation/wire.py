@@ -207,6 +207,12 @@ class Wire:
         back = partial(self._server.hand_back_worker, worker, cause=cause, suspects=suspects)
         return await self._ask("hand_back_worker", back)
 
+    async def claim_parked(
+        self, worker: WorkerId, lanes: Collection[Lane], *, tasks: Sequence[str], deadline_s: float
+    ) -> Claim:
+        claim = partial(self._server.claim_parked, worker, tuple(lanes), tasks=tuple(tasks))
+        return await self._ask("claim_parked", claim, begun_within_s=deadline_s)
+
     async def unpark_jobs(self, *, reason: str, keys: Sequence[str]) -> int:
         return await self._ask("unpark_jobs", partial(self._server.unpark_jobs, reason=reason, keys=tuple(keys)))
 

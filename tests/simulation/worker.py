@@ -24,13 +24,13 @@ from holdfast.worker.worker import Worker
 class SimulatedWorker:
     """A place that is always filled: by one process after the other."""
 
-    def __init__(self, scene: Scene, number: int) -> None:
+    def __init__(self, scene: Scene, number: int, *, newer: bool | None = None) -> None:
         self._scene = scene
         self._number = number
         self._lives = 0
         self._rng = scene.rng
-        self.is_newer = number == 0 or scene.rng.random() < 0.7
-        """The first one is: so there is always somebody who knows every task."""
+        self.is_newer = (number == 0 or scene.rng.random() < 0.7) if newer is None else newer
+        """The first one is, unless it is said: so there is always somebody who knows every task."""
         self.is_supervised = scene.rng.random() < 0.5
         """Whether somebody hands back what a dead process held, instead of its lease running out."""
         self.has_ended = False
@@ -92,7 +92,7 @@ class SimulatedWorker:
             self.stop(now=now)
 
     def upgrade(self) -> None:
-        """The deploy is over: old workers can take a new task's jobs from newer ones for as long as there are any."""
+        """The deploy is over."""
         if not self.is_newer:
             self.is_newer = True
             self.restart(now=False)

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.cli.processes import environment, is_zombie, parent_of
+from tests.cli.processes import environment, parent_of
 
 from holdfast import Holdfast, JobHandle
 
@@ -119,14 +119,11 @@ class Crew:
         return int(process.returncode)
 
     def children(self) -> list[int]:
-        """The processes that it has now.
-
-        Not those that ended and are not collected: where Python gets no thread to wait for one, it stays like that.
-        """
+        """The processes that it has now, also those that have ended and that it has not collected."""
         found = []
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError, ValueError):
-                if entry.name.isdigit() and parent_of(int(entry.name)) == self.pid and not is_zombie(int(entry.name)):
+                if entry.name.isdigit() and parent_of(int(entry.name)) == self.pid:
                     found.append(int(entry.name))
         return found
 

@@ -99,15 +99,14 @@ def cgroup() -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("room", "says"),
     [
-        (0, ("no process could be started: ",)),
-        # What there is room for may go to the process, or to the thread that is to wait for it.
-        (1, ("exited with code 70 before it was ready", "can't start new thread")),
+        (0, "no process could be started: "),
+        (1, "exited with code 70 before it was ready"),  # nobody needs a thread to wait for it
     ],
     ids=["no process", "a process without threads"],
 )
 @scene
 async def test_where_the_system_forks_no_more_it_says_so_and_recovers(
-    make_crew: MakeCrew, cgroup: Path, room: int, says: tuple[str, ...]
+    make_crew: MakeCrew, cgroup: Path, room: int, says: str
 ) -> None:
     async with manned(make_crew(), "--processes", "2") as crew:
         job = await crew.enqueue("hold", "go")
@@ -118,7 +117,7 @@ async def test_where_the_system_forks_no_more_it_says_so_and_recovers(
         (cgroup / "pids.max").write_text(str(int((cgroup / "pids.current").read_text()) + room))
         crew.kill(other)
         told = await crew.until_logged("another one is started in", 2)
-        assert any(reason in told for reason in says), told
+        assert says in told
         assert await crew.result(await crew.enqueue("add", 1, 2)) == 3, "the other process works"
         (cgroup / "pids.max").write_text("max")
         await crew.until(lambda: len(crew.children()) == 2)

@@ -13,6 +13,9 @@ from holdfast.stores.base import Ended, Hint, Store
 
 _REST_FACTOR = 4
 _CHUNK = 500
+#: Whoever waited may soon wait again, so hints are listened to for so long after the last one.
+_LISTEN_ON_S = 1.0
+_NEVER_S = 3600.0
 
 
 class Endings(Service):
@@ -23,6 +26,7 @@ class Endings(Service):
         self._store = store
         self._poll_s = poll_s
         self._waiting: defaultdict[JobId, list[asyncio.Future[Ended]]] = defaultdict(list)
+        self._leave: Callable[[], None] | None = None
 
     async def wait(self, job_id: JobId, *, timeout: float | None) -> Ended:
         """The job's ending; TimeoutError, JobNotFound, NotOpen once the app is closed."""
@@ -30,6 +34,8 @@ class Endings(Service):
             raise self.failure or NotOpen(f"the app is not open: job {job_id} can be awaited inside `async with hf:`")
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._waiting[job_id].append(future)
+        if self._leave is None:  # before the first look: what ends after that is heard of
+            self._leave = self._store.subscribe(self._on_hint)
         self.wake()
         try:
             async with asyncio.timeout(timeout):
@@ -44,10 +50,12 @@ class Endings(Service):
                 self._waiting.pop(job_id, None)
 
     async def run(self) -> None:
-        leave = self._store.subscribe(self._on_hint)
         loop = asyncio.get_running_loop()
         try:
-            while await self.pause(self._poll_s if self._waiting else 3600.0):
+            while await self.pause(self._patience_s()):
+                if not self._waiting:
+                    self._stop_listening()
+                    continue
                 began = loop.time()
                 await self._look()
                 await asyncio.sleep(min(0.1, (loop.time() - began) * _REST_FACTOR))
@@ -56,8 +64,18 @@ class Endings(Service):
             self._give_up(lambda _: broken)
             raise
         finally:
-            leave()
+            self._stop_listening()
             self._give_up(lambda job_id: NotOpen(f"the app was closed while job {job_id} was awaited"))
+
+    def _patience_s(self) -> float:
+        if self._waiting:
+            return self._poll_s
+        return _NEVER_S if self._leave is None else _LISTEN_ON_S
+
+    def _stop_listening(self) -> None:
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            leave()
 
     def _give_up(self, why: Callable[[JobId], Exception]) -> None:
         """Nobody asks the store any more: whoever still waits hears why."""

@@ -16,7 +16,7 @@ from functools import partial
 from typing import NoReturn
 
 from holdfast.client.refusals import Refusals
-from holdfast.client.waiting_line import WaitingLine
+from holdfast.client.waiting_line import WaitingLines
 from holdfast.config import Config
 from holdfast.core.errors import (
     IdempotencyConflict,
@@ -32,7 +32,7 @@ from holdfast.core.priority import HIGHEST, parse_priority
 from holdfast.runtime.backoff import Backoff, retry_transient
 from holdfast.runtime.batcher import Batcher
 from holdfast.runtime.clock import Clock
-from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, InsertResult, Store, Taken, Withheld
+from holdfast.stores.base import Conflict, Existing, Full, Inserted, InsertResult, Store, Taken, Withheld
 from holdfast.telemetry.events import JobEnqueued
 from holdfast.telemetry.hub import Telemetry
 
@@ -53,14 +53,11 @@ class Enqueuer:
         self._past_plain: Batcher[NewJob, InsertResult] = Batcher(self._insert_past, is_data_error=_is_data_error)
         self._past_keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert_past, is_data_error=_is_one_jobs_fault)
         self._bypass = bypasses(config) or None
-        self._lines: dict[str, WaitingLine] = {}
+        self._lines = WaitingLines(clock, subscribe=store.subscribe)
         self.refusals = Refusals(clock=clock, telemetry=telemetry)
-        self._leave = store.subscribe(self._on_hint)
 
     async def close(self) -> None:
-        self._leave()
-        for line in self._lines.values():
-            line.close()
+        self._lines.close()
         for batcher in (self._plain, self._keyed, self._past_plain, self._past_keyed):
             await batcher.close()
 
@@ -171,10 +168,10 @@ class Enqueuer:
         deadline_s = self._clock.monotonic() + wait_s
         self.refusals.note(full)
         while True:
-            line = self._lines.setdefault(full.queue, WaitingLine(self._clock))
             left_s = deadline_s - self._clock.monotonic()
             refused = partial(self._is_refused, full.queue)
-            answers: list[InsertResult] | None = await line.wait(attempt, refused=refused, wait_s=left_s)
+            answers: list[InsertResult] | None
+            answers = await self._lines.wait(full.queue, attempt, refused=refused, wait_s=left_s)
             if answers is None:
                 raise self.refusals.error(full)
             others = _full(answers)
@@ -191,11 +188,6 @@ class Enqueuer:
             return False
         self.refusals.note(full)
         return True
-
-    def _on_hint(self, hint: Hint) -> None:
-        if hint & Hint.OPENED:
-            for line in self._lines.values():
-                line.call()
 
 
 def bypasses(config: Config) -> dict[str, int]:

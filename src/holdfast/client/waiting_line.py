@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from holdfast.core.errors import NotOpen
 from holdfast.runtime.clock import Clock
+from holdfast.stores.base import Hint
 
 T = TypeVar("T")
 
@@ -115,3 +116,45 @@ class WaitingLine:
             self._first = first
             if first is not None:
                 first.stirred.set()
+
+
+class WaitingLines:
+    """The lines before all queues; hears of queues that open while anybody waits: to listen costs all that is said."""
+
+    def __init__(self, clock: Clock, *, subscribe: Callable[[Callable[[Hint], None]], Callable[[], None]]) -> None:
+        self._clock = clock
+        self._subscribe = subscribe
+        self._lines: dict[str, WaitingLine] = {}
+        self._waiting = 0
+        self._leave: Callable[[], None] | None = None
+
+    async def wait(
+        self, queue: str, attempt: Callable[[], Awaitable[T]], *, refused: Callable[[T], bool], wait_s: float
+    ) -> T | None:
+        """As in one line, in that of the queue."""
+        line = self._lines.setdefault(queue, WaitingLine(self._clock))
+        self._waiting += 1
+        if self._leave is None:
+            self._leave = self._subscribe(self._on_hint)
+        try:
+            return await line.wait(attempt, refused=refused, wait_s=wait_s)
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._stop_listening()
+
+    def close(self) -> None:
+        """All who wait hear that nobody can get in any more."""
+        self._stop_listening()
+        for line in self._lines.values():
+            line.close()
+
+    def _stop_listening(self) -> None:
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            leave()
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint & Hint.OPENED:
+            for line in self._lines.values():
+                line.call()

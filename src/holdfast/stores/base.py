@@ -22,6 +22,7 @@ from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.stores.flow import FlowStore
+from holdfast.stores.parking import ParkingStore
 from holdfast.stores.tenants import TenantStore
 from holdfast.stores.transactions import GuestStore
 
@@ -236,7 +237,7 @@ class EnqueueStore(Protocol):
         ...
 
 
-class LeaseStore(Protocol):
+class LeaseStore(ParkingStore, Protocol):
     """What a worker needs. `renew_worker` MUST be callable from any event loop."""
 
     async def register_worker(self, worker: NewWorker, *, lease_s: float) -> None: ...
@@ -287,10 +288,6 @@ class LeaseStore(Protocol):
     ) -> int:
         """Remove a worker and return its jobs to their old places, uncharged. For its own clean end, or by whoever
         knows that it is dead; then `suspects` are the runs (tokens) that may have killed it, None: any."""
-        ...
-
-    async def unpark_jobs(self, *, reason: str, keys: Sequence[str]) -> int:
-        """Lift a reason: parked jobs under these keys become ready."""
         ...
 
 

@@ -1,4 +1,9 @@
-"""unpark: jobs of a task that some worker did not know, for as long as this one, which knows it, is there."""
+"""unpark: jobs of a task that some worker did not know, for as long as this one, which knows it, is there.
+
+All of them at once, for every worker that knows them. In a rolling deploy those that do not know them may be quicker,
+and park them again; so it is done less and less often while there is always something to unpark. Meanwhile the fetcher
+takes them from where they are, one by one.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ from holdfast.telemetry.hub import Telemetry
 from holdfast.upkeep.periodic import Periodic
 
 _EVERY_S = 2.0
+_AT_LEAST_EVERY_S = 60.0
 
 
 class Unparker(Periodic):
@@ -18,7 +24,9 @@ class Unparker(Periodic):
     def __init__(self, store: Store, registry: Registry, *, telemetry: Telemetry, health: StoreHealth) -> None:
         super().__init__(store, telemetry=telemetry, health=health)
         self._registry = registry
+        self._rest_s = _EVERY_S
 
     async def tick(self) -> float:
-        await self.store.unpark_jobs(reason=UNKNOWN_TASK, keys=self._registry.names())
-        return _EVERY_S
+        unparked = await self.store.unpark_jobs(reason=UNKNOWN_TASK, keys=self._registry.names())
+        self._rest_s = min(2 * self._rest_s, _AT_LEAST_EVERY_S) if unparked else _EVERY_S
+        return self._rest_s

@@ -49,8 +49,8 @@ from holdfast.worker.middleware import Middleware, surrounded
 from holdfast.worker.providers import Providers
 from holdfast.worker.run import Interruption, Run
 from holdfast.worker.soft_limit import SoftLimited
-from holdfast.worker.supervision.board import Board, task_text
-from holdfast.worker.supervision.watching import Watched
+from holdfast.worker.supervision.board import Board
+from holdfast.worker.supervision.watching import Terms
 from holdfast.worker.thread_strikes import ThreadStrikes
 
 C4 = declare("C4", "claimed, user code not started")
@@ -66,15 +66,18 @@ class Plan(NamedTuple):
     signature: Signature
     encode_result: Callable[[Any], bytes]
     policy: RetryPolicy
-    verdicts: Verdicts
-    text: bytes
-    """Its name, as the board shows it."""
     soft_s: float | None
     hard_s: float | None
+    terms: Terms
+    """What the board says of it."""
 
     def under(self, policy: RetryPolicy) -> Plan:
         """The same under another policy."""
-        return self._replace(policy=policy, verdicts=self.verdicts.under(policy))
+        return self._replace(policy=policy, terms=self.terms.under(policy))
+
+    def limited(self, hard_s: float | None) -> Plan:
+        """The same with another hard limit."""
+        return self._replace(hard_s=hard_s, terms=self.terms.limited(_at_once(self.task, hard_s)))
 
 
 class Executor:
@@ -181,9 +184,9 @@ class Executor:
             options = task.options
             signature = Signature(task)
             encode_result = partial(signature.encode_result, limit=self._config.result_limit)
-            limits, text = (options.soft_timeout_s, options.timeout_s), task_text(task.name)
-            verdicts = Verdicts(options.retry, self._errors)
-            plan = Plan(task, signature, encode_result, options.retry, verdicts, text, *limits)
+            soft_s, hard_s = options.soft_timeout_s, options.timeout_s
+            terms = Terms(task.name, Verdicts(options.retry, self._errors), _at_once(task, hard_s))
+            plan = Plan(task, signature, encode_result, options.retry, soft_s, hard_s, terms)
             self._plans[task.name] = plan
         if job.options is not None:
             plan = _overridden(plan, job.options)
@@ -198,9 +201,10 @@ class Executor:
         enter_job(current)
         if run.interruption is not None:
             return self._interrupted(run, plan, None)
-        if self._board is not None:
-            limit_s = plan.hard_s if task.is_async else None
-            run.watched = Watched(self._board, run.job, plan.verdicts, plan.text, limit_s)
+        board = self._board
+        if board is not None:  # from here on, the death of this process may be the run's doing
+            now_s, job, terms = time.monotonic(), run.job, plan.terms
+            run.row = board.begin(job.token, job.id, now_s, terms.of(job.attempt), now_s + terms.limit_s)
         run.user_code = run.task
         try:
             if task.is_async:
@@ -221,8 +225,8 @@ class Executor:
         finally:
             run.user_code = None
             self._limits.end(run)
-            if run.watched is not None:
-                run.watched.end()
+            if board is not None:
+                board.end(run.row)  # whatever kills this process from here on was not this run
         # Whoever returns a value has done the work, also when it was asked to stop meanwhile.
         try:
             return Succeeded(plan.encode_result(value))
@@ -258,8 +262,9 @@ class Executor:
                 raise _NotStarted
             # The limits count from here: waiting for a thread is not the task's doing.
             if plan.hard_s is not None:
-                if run.watched is not None:  # from this thread: the loop may be blocked for as long as the limit lasts
-                    run.watched.limit(plan.hard_s)
+                if board is not None:  # from this thread: the loop may be blocked for as long as the limit lasts
+                    overdue_s, verdict = time.monotonic() + plan.hard_s, plan.terms.verdicts.of(run.job.attempt)
+                    board.limit(run.row, overdue_s=overdue_s, limit_s=plan.hard_s, verdict=verdict)
                 loop.call_soon_threadsafe(self._limits.start, run, plan.hard_s)
             strikes.start_from_thread(plan.soft_s)
 
@@ -270,7 +275,7 @@ class Executor:
             strikes.cancel()
             return True
 
-        loop = asyncio.get_running_loop()
+        loop, board = asyncio.get_running_loop(), self._board
         # As a `partial`: a function of ours around the task's could be interrupted when that has returned.
         call = ThreadCall(partial(plan.task.function, *args, **kwargs), begin=begin)
         strikes = ThreadStrikes(run, call, loop)
@@ -305,6 +310,11 @@ class Executor:
                 assert_never(run.interruption)
 
 
+def _at_once(task: TaskDefinition, limit_s: float | None) -> float | None:
+    """The limit, if it counts from the beginning of a run; in a thread it counts once there is one."""
+    return limit_s if task.is_async else None
+
+
 def _give_up_waiting(run: Run) -> None:
     if not run.in_thread:
         run.interrupt(Interruption.NO_THREAD)
@@ -330,7 +340,7 @@ def _overridden(plan: Plan, text: bytes) -> Plan:
     if not isinstance(options, dict):
         raise InvalidArguments(f"the stored options are not an object but {type(options).__name__}")
     if "timeout" in options:
-        plan = plan._replace(hard_s=limit_s("timeout", options["timeout"]))
+        plan = plan.limited(limit_s("timeout", options["timeout"]))
     if "soft_timeout" in options:
         plan = plan._replace(soft_s=limit_s("soft_timeout", options["soft_timeout"]))
     if "retry" in options:

@@ -9,15 +9,17 @@ Duties:
 4. Follow queue settings (weights, new queues) within a second.
 5. When a job that must run alone waits, stop claiming until nothing runs here, take that one, and start nothing
    beside it. If others run for too long for that, go on with ordinary work and be more patient next time; a tenth
-   of the time at most goes into such waiting. Under a supervisor only say that one waits: it gives such jobs a
-   process of their own, whose fetcher takes nothing else.
+   of the time at most goes into such waiting. As long as there is nothing else to do, one follows the other. Under a
+   supervisor only say that one waits: it gives such jobs a process of their own, whose fetcher takes nothing else.
+6. Take, one before each round, what others parked because they do not know its task, and this worker does: in a
+   rolling deploy they could claim and park it again and again if it only became ready.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 
 from holdfast.core.errors import InvalidOptions, LeaseLost, StoreError
@@ -36,6 +38,7 @@ _HINTS_EVERY_S = 0.02
 _SETTINGS_EVERY_S = 1.0
 _RENEWAL_S = 0.1
 _LIGHTEST = 1e-6
+_PARKED_EVERY_S = 2.0
 _PATIENCE_S, _MOST_PATIENCE_S, _REST_FACTOR = 1.0, 60.0, 10
 
 
@@ -61,6 +64,7 @@ class Fetcher(Service):
         slots: Slots,
         queues: Mapping[str, float | None],
         known_queues: Callable[[], set[str]],
+        known_tasks: Callable[[], Sequence[str]],
         start_run: Callable[[ClaimedJob], None],
         give_back: Callable[[ClaimedJob], None],
         on_lease_lost: Callable[[], None],
@@ -80,6 +84,7 @@ class Fetcher(Service):
         self._slots = slots
         self._queues = queues
         self._known_queues = known_queues
+        self._known_tasks = known_tasks
         self._start_run = start_run
         self._give_back = give_back
         self._on_lease_lost = on_lease_lost
@@ -100,7 +105,11 @@ class Fetcher(Service):
         self._idle = True
         self._lonely = False
         self._alone_again_s = float("-inf")
+        self._alone_at_once = False
+        self._only_alone = False
+        """The last job ran alone, and no other has come since."""
         self._patience_s = _PATIENCE_S
+        self._parked_at_s = float("-inf")
         self.claiming = False
         slots.on_room = self.wake
 
@@ -128,9 +137,12 @@ class Fetcher(Service):
                 if self._solitude is Solitude.ALWAYS:
                     more = await self._fetch_lonely()
                 else:
-                    if self._lonely and self._clock.monotonic() >= self._alone_again_s:
+                    if self._alone_at_once or (self._lonely and self._clock.monotonic() >= self._alone_again_s):
                         await self._run_alone()
-                    more = await self._fetch()
+                    more = await self._fetch_parked()
+                    more = (self._slots.free > 0 and await self._fetch()) or more
+                    # Ordinary work has its share of the time only if there is any; there may be more lonely ones.
+                    self._alone_at_once = self._only_alone and not more
             except LeaseLost:
                 self._on_lease_lost()  # the heartbeat finds out; a clock that jumped is no loss
                 await self.pause(_RENEWAL_S)
@@ -139,7 +151,7 @@ class Fetcher(Service):
                 await self.pause(self._health.failed(error))
                 continue
             self._health.worked()
-            if not more:
+            if not (more or self._alone_at_once):
                 await self.pause(self._poll_s)
 
     async def _fetch(self) -> bool:
@@ -173,6 +185,7 @@ class Fetcher(Service):
                 self._on_lonely()
             if not alone:
                 self._lonely = self._solitude is Solitude.IN_TURN and (self._lonely or claim.lonely)
+                self._only_alone = self._only_alone and not claim.jobs
                 self._record(plan, claim)
             for job in claim.jobs:
                 self._start(job)
@@ -186,6 +199,29 @@ class Fetcher(Service):
             self._give_back(job)
         else:
             self._start_run(job)
+
+    async def _fetch_parked(self) -> bool:
+        """One job, now and then; True when it was there: there may be more."""
+        now_s = self._clock.monotonic()
+        if now_s - self._parked_at_s < _PARKED_EVERY_S or not (tasks := self._known_tasks()):
+            return False
+        rooms = self._slots.rooms
+        if not (lanes := [lane for lane in self._weights if rooms.get(lane.queue) != 0]):
+            return False
+        self._parked_at_s, self.claiming = now_s, True
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                claim = await self._store.claim_parked(
+                    self._worker, lanes, tasks=tasks, deadline_s=self._deadline_s / 2
+                )
+            for job in claim.jobs:
+                self._start(job)
+        finally:
+            self.claiming = False
+        if not claim.scanned:
+            return False
+        self._parked_at_s, self._only_alone = float("-inf"), False
+        return True
 
     async def _fetch_lonely(self) -> bool:
         """One job, in a worker with one slot that runs nothing else."""
@@ -205,12 +241,14 @@ class Fetcher(Service):
         self._patience_s = _PATIENCE_S
         self._lonely = False  # the next ordinary claim tells whether there are more
         began_s = self._clock.monotonic()
-        await self._claim(dict.fromkeys(self._weights, 1), alone=True)
+        got = await self._claim(dict.fromkeys(self._weights, 1), alone=True)
         # Nothing beside it; but one that does not end at its limit must not stop this worker for ever.
         while self._slots.free < self._slots.size and not self.stopping.is_set() and not self._is_overdue():
             await self._slots.wait(self._slots.size, at_most_s=_PATIENCE_S)
         now_s = self._clock.monotonic()
         self._alone_again_s = now_s + (now_s - began_s)  # ordinary work gets as much time as this took
+        self._only_alone = not self._slots.taken and sum(got.values()) > 0
+        self._hinted = True  # every lane is looked at before the next one, also if hints were lost meanwhile
 
     def _record(self, plan: Mapping[Lane, int], claim: Claim) -> None:
         runnable = Counter((job.queue, job.priority) for job in claim.jobs)

@@ -10,7 +10,6 @@ from typing import Any
 
 from holdfast.core.breaker import BreakerMark
 from holdfast.core.job import ClaimedJob, WorkerId
-from holdfast.worker.supervision.watching import Watched
 
 
 class Interruption(Enum):
@@ -44,12 +43,12 @@ class Run:
         "interruption",
         "job",
         "mark",
+        "row",
         "started_s",
         "strike",
         "task",
         "thread",
         "user_code",
-        "watched",
         "worker",
     )
 
@@ -62,8 +61,8 @@ class Run:
         self.started_s = 0.0
         self.user_code: asyncio.Task[Any] | None = None
         """The task to cancel, while it waits for user code to end."""
-        self.watched: Watched | None = None
-        """Its row on the board, under a supervisor, once its user code has begun."""
+        self.row = 0
+        """Where it stands on the board, under a supervisor, while its user code runs."""
         self.in_thread = False
         self.thread = 0
         """The one that its function began in."""

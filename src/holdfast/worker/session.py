@@ -115,6 +115,7 @@ class Session:
             on_lonely=self._saw_lonely,
             is_overdue=self._is_overdue,
             known_queues=lambda: {task.options.queue for task in registry},
+            known_tasks=registry.names,
             start_run=self._start_run,
             give_back=self._give_back,
             on_lease_lost=self._doubt_lease,

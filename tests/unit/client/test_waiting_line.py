@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.waiting_line import WaitingLine
+from holdfast.client.waiting_line import WaitingLine, WaitingLines
+from holdfast.core.errors import NotOpen
 from holdfast.runtime.clock import ManualClock
+from holdfast.stores.base import Hint
 
 PATIENCE_S = 30.0
 NEVER_S = 3600.0
@@ -226,3 +228,56 @@ async def test_an_attempt_that_fails_is_its_own_trouble() -> None:
         await first
     gate.room = 1
     assert await second == "b"
+
+
+class Station:
+    """Where hints come from, and how many listen."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[Hint], None]] = []
+
+    def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
+        self.listeners.append(callback)
+        return lambda: self.listeners.remove(callback)
+
+
+@pytest.mark.usefixtures("never_look")
+@on_a_loop
+async def test_hints_are_listened_to_while_anybody_waits_and_not_longer() -> None:
+    station, full = Station(), {"a", "b"}
+    lines = WaitingLines(ManualClock(), subscribe=station.subscribe)
+
+    async def wait(queue: str) -> str | None:
+        async def attempt() -> str:
+            return "refused" if queue in full else queue
+
+        return await lines.wait(queue, attempt, refused=lambda answer: answer == "refused", wait_s=NEVER_S)
+
+    assert station.listeners == []
+    waiting = [asyncio.create_task(wait(queue)) for queue in "ab"]
+    await come_to_rest()
+    [listener] = station.listeners
+    for queue, task in zip("ab", waiting, strict=True):
+        full.discard(queue)
+        listener(Hint.READY)
+        await come_to_rest()
+        assert not task.done(), "that is about something else"
+        listener(Hint.OPENED)
+        assert await task == queue
+    assert station.listeners == []
+
+
+@on_a_loop
+async def test_who_waits_when_all_lines_close_hears_it_and_nobody_listens_any_more() -> None:
+    station = Station()
+    lines = WaitingLines(ManualClock(), subscribe=station.subscribe)
+
+    async def attempt() -> None:
+        return None
+
+    waiting = asyncio.create_task(lines.wait("a", attempt, refused=lambda _: True, wait_s=NEVER_S))
+    await come_to_rest()
+    lines.close()
+    with pytest.raises(NotOpen):
+        await waiting
+    assert station.listeners == []

@@ -306,3 +306,22 @@ def test_a_commit_of_another_connection_is_noticed(tmp_path: Path) -> None:
             assert heard.empty()
 
     asyncio.run(main())
+
+
+def test_who_listens_first_has_the_file_looked_at_from_then_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While nobody does, it is left in peace."""
+    monkeypatch.setattr("holdfast.stores.sqlite.writer._REST_S", 3600.0)
+
+    async def main() -> None:
+        async with bench(tmp_path) as it:
+            for _ in range(3):
+                heard = asyncio.Event()
+                leave = it.writer.subscribe(lambda _, heard=heard: heard.set())  # type: ignore[misc]  # its default
+                with closing(sqlite3.connect(it.path)) as db:
+                    db.execute("INSERT INTO test VALUES (NULL)")
+                    db.commit()
+                await asyncio.wait_for(heard.wait(), PATIENCE_S)
+                leave()
+                await it.insert(None)  # after which the thread rests
+
+    asyncio.run(main())

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from holdfast.core.errors import LeaseLost
 from holdfast.core.fairness import Lane
 from holdfast.core.job import ClaimedJob, JobId, WorkerId
+from holdfast.core.settlement import UNKNOWN_TASK
 from holdfast.stores.base import Claim
 from holdfast.stores.postgres.floors import Floors
-from holdfast.stores.postgres.passing import Judged, bury_headless, take
+from holdfast.stores.postgres.passing import Judged, bury_headless, claim_attached, take
 from holdfast.stores.postgres.transaction import Place, Tx
 
 if TYPE_CHECKING:
@@ -103,8 +104,7 @@ _place_in_lane = itemgetter(_KIND + 1, _SEQ)
 
 async def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> tuple[Claim, Judged]:
     """One job that must run alone. Never two: the death of the one would be laid at the other's door."""
-    if await tx.value("claim_jobs.hold_lease", worker) is None:
-        raise LeaseLost(f"worker {worker} holds no valid lease: it was declared dead or has run out")
+    await _hold_lease(tx, worker)
     scanned = {lane: 0 for lane, quota in lanes.items() if quota > 0}
     waiting = {Lane(*row) for row in await tx.fetch("claim_jobs.lonely_lanes")}
     judged = Judged([])
@@ -116,6 +116,26 @@ async def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> tu
         if found.jobs:
             break
     return Claim(judged.jobs, scanned), judged
+
+
+async def claim_parked(tx: Tx, worker: WorkerId, lanes: Collection[Lane], tasks: Sequence[str]) -> tuple[Claim, Judged]:
+    """The oldest job that somebody parked who does not know its task; by way of `ready`, which nobody sees here."""
+    await _hold_lease(tx, worker)
+    columns = [lane.queue for lane in lanes], [lane.priority for lane in lanes]
+    rows = await tx.fetch("claim_jobs.leave_parked", UNKNOWN_TASK, tasks, *columns)
+    if not rows:
+        return Claim([], {}), Judged([])
+    place, before = Place._make(rows[0]), (tx.hints, tx.returned)
+    tx.parked(place.queue, -1)
+    await tx.enter_ready([place])
+    tx.hints, tx.returned = before
+    judged = await claim_attached(tx, worker, [place.job_id])
+    return Claim(judged.jobs, {Lane(place.queue, place.priority): 1}), judged
+
+
+async def _hold_lease(tx: Tx, worker: WorkerId) -> None:
+    if await tx.value("claim_jobs.hold_lease", worker) is None:
+        raise LeaseLost(f"worker {worker} holds no valid lease: it was declared dead or has run out")
 
 
 async def end_headless(tx: Tx, worker: WorkerId, jobs: Sequence[ClaimedJob]) -> None:

@@ -6,7 +6,7 @@ The verbs themselves live in the modules named after what they do; this one only
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from holdfast.core.errors import StoreUnavailable
 from holdfast.core.fairness import Lane
 from holdfast.core.job import ClaimedJob, JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueSettings
-from holdfast.core.settlement import Settlement, Verdict
+from holdfast.core.settlement import UNKNOWN_TASK, Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.stores.base import (
@@ -199,11 +199,28 @@ class PostgresStore(FlowVerbs):
     async def claim_jobs(
         self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
     ) -> Claim:
+        one = partial(claim.claim_alone, worker=worker, lanes=lanes)
+        return await self._by(deadline_s, self._claim_one(one) if alone else self._claim(worker, lanes))
+
+    async def claim_parked(
+        self, worker: WorkerId, lanes: Collection[Lane], *, tasks: Sequence[str], deadline_s: float
+    ) -> Claim:
+        one = partial(claim.claim_parked, worker=worker, lanes=lanes, tasks=tasks)
+        return await self._by(deadline_s, self._claim_parked(one, tasks))
+
+    async def _claim_parked(
+        self, one: Callable[[Tx], Awaitable[tuple[Claim, passing.Judged]]], tasks: Sequence[str]
+    ) -> Claim:
+        found = await self._engine.query("claim_jobs.any_parked", UNKNOWN_TASK, tasks)
+        return await self._claim_one(one) if found else Claim([], {})
+
+    async def _by(self, deadline_s: float, claiming: Coroutine[Any, Any, Claim]) -> Claim:
         if deadline_s <= 0:
+            claiming.close()
             raise StoreUnavailable("claim_jobs: dropped at its deadline")
         try:
             async with asyncio.timeout(deadline_s):
-                return await (self._claim_alone if alone else self._claim)(worker, lanes)
+                return await claiming
         except TimeoutError:
             raise StoreUnavailable(f"claim_jobs: no answer within {deadline_s:g} s", unknown=True) from None
 
@@ -243,8 +260,7 @@ class PostgresStore(FlowVerbs):
             jobs += judged.jobs
         return jobs
 
-    async def _claim_alone(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
-        claiming = partial(claim.claim_alone, worker=worker, lanes=lanes)
+    async def _claim_one(self, claiming: Callable[[Tx], Awaitable[tuple[Claim, passing.Judged]]]) -> Claim:
         found, judged = await self._after(*await self._engine.transact("claim_jobs", self._engine.claims, claiming))
         await self._after_judging(judged)
         return found

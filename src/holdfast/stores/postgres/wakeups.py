@@ -1,8 +1,8 @@
 """Hints: told at once in this process, and to others by NOTIFY, gathered and off the writers' transactions.
 
 A notification takes a lock on the whole server while its transaction commits, so writers never send one. One
-connection listens and, a few milliseconds apart at most, says what has happened here. Hints may be lost: whoever waits
-for them also looks by itself now and then.
+connection listens, from when somebody here wants to hear, and, a few milliseconds apart at most, says what has happened
+here. Hints may be lost: whoever waits for them also looks by itself now and then.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Wakeups:
         self._lock = threading.Lock()
         self._unsaid = 0
         self._stirred = asyncio.Event()
+        self._wanted = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -80,6 +81,7 @@ class Wakeups:
         loop = asyncio.get_running_loop()
         with self._lock:
             self._listeners.setdefault(loop, []).append(callback)
+        self._want_to_hear()
 
         def leave() -> None:
             with self._lock:
@@ -90,6 +92,14 @@ class Wakeups:
                     self._listeners.pop(loop, None)
 
         return leave
+
+    def _want_to_hear(self) -> None:
+        """From now on: a process in which nobody wants to is not woken by what others do."""
+        if not self._wanted:
+            self._wanted = True
+            if self._loop is not None:
+                with contextlib.suppress(RuntimeError):  # the loop is closed, and the store with it
+                    self._loop.call_soon_threadsafe(self._stirred.set)
 
     def tell(self, hint: Hint, *, returned: bool = False) -> None:
         """Something has happened here, and is committed; on the loop that opened the store."""
@@ -119,28 +129,36 @@ class Wakeups:
             connection: Connection[Any] | None = None
             try:
                 connection = await self._doorway.open("wakeups")
-                await connection.add_listener(self._channel, self._on_notification)
-                self._spread(Hint.ANYTHING)  # whatever was said while nobody listened
-                self._on_returned()
-                backoff.reset()
-                await self._converse(connection)
+                await self._converse(connection, backoff)
             except Exception:  # whatever is wrong with it: hints may be lost, and another connection may be better
                 await asyncio.sleep(backoff.next())
             finally:
                 if connection is not None:
                     connection.terminate()
 
-    async def _converse(self, connection: Connection[Any]) -> None:
+    async def _converse(self, connection: Connection[Any], backoff: Backoff) -> None:
         """Say what has happened, and make sure now and then that we would hear; ends with an error."""
         clock = asyncio.get_running_loop().time
+        listening = False
         while True:
-            while not self._unsaid:
+            if self._wanted and not listening:
+                await connection.add_listener(self._channel, self._on_notification)
+                listening = True
+                backoff.reset()
+                self._spread(Hint.ANYTHING)  # whatever was said while nobody listened
+                self._on_returned()
+            while not self._unsaid and listening is self._wanted:
                 if not await self._stirs(PROBE_S):
                     await connection.fetchval("SELECT 1", timeout=PROBE_ANSWER_S)
+            if not self._unsaid:
+                continue
             await self._say(connection)
+            backoff.reset()
             said_at_s = clock()
             await asyncio.sleep(_APART_S)
-            while not self._unsaid & _URGENT and (left_s := said_at_s + _REST_APART_S - clock()) > 0:
+            while not self._unsaid & _URGENT and listening is self._wanted:
+                if (left_s := said_at_s + _REST_APART_S - clock()) <= 0:
+                    break
                 await self._stirs(left_s)
 
     async def _say(self, connection: Connection[Any]) -> None:

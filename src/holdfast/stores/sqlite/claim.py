@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -12,6 +13,7 @@ from holdfast.core.gates import NO_RULES, Admission, Candidate, Passed, Rules, U
 from holdfast.core.gates_text import read_gates
 from holdfast.core.job import ClaimedJob, WorkerId
 from holdfast.core.loss import alone
+from holdfast.core.settlement import UNKNOWN_TASK
 from holdfast.core.state import State
 from holdfast.stores.base import Claim, Hint
 from holdfast.stores.rule_rows import rules_of
@@ -34,7 +36,7 @@ def claim_jobs(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
     jobs: list[ClaimedJob] = []
     opened, rules = _open_lanes(tx, worker, lanes)
     for lane, quota in opened:
-        taken, scanned[lane] = _take(tx, worker, lane, SQL["pick"], quota, rules)
+        taken, scanned[lane] = _take(tx, worker, lane, SQL["pick"], (quota,), rules)
         jobs += taken
     lonely = tx.db.execute(SQL["lonely_lanes"]).fetchall()
     return Claim(jobs, scanned, lonely=any(Lane._make(row) in scanned for row in lonely))
@@ -45,10 +47,32 @@ def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
     scanned: dict[Lane, int] = {}
     opened, rules = _open_lanes(tx, worker, lanes)
     for lane, _ in opened:
-        jobs, scanned[lane] = _take(tx, worker, lane, SQL["pick_lonely"], 1, rules)
+        jobs, scanned[lane] = _take(tx, worker, lane, SQL["pick_lonely"], (1,), rules)
         if jobs:
             return Claim(jobs, scanned)
     return Claim([], scanned)
+
+
+def are_parked(db: sqlite3.Connection, tasks: Sequence[str]) -> bool:
+    """Whether some worker did not know any of these tasks."""
+    return any(db.execute(SQL["any_parked"], (UNKNOWN_TASK, task)).fetchone() for task in tasks)
+
+
+def claim_parked(tx: Tx, worker: WorkerId, lanes: Collection[Lane], tasks: Sequence[str]) -> Claim:
+    """The oldest job that somebody parked who does not know its task; by way of `ready`, which nobody sees here."""
+    opened, rules = _open_lanes(tx, worker, dict.fromkeys(lanes, 1))
+    open_lanes = {lane for lane, _ in opened}
+    heads = [row for task in tasks for row in tx.db.execute(SQL["parked_as_unknown"], (UNKNOWN_TASK, task)).fetchall()]
+    for seq, job_id, tag, attempt, losses, crashes, *lane in sorted(heads):
+        if Lane._make(lane) in open_lanes:
+            tx.db.execute(SQL["leave_parked"], (job_id,))
+            tx.left_parked(lane[0], 1)
+            hints = tx.hints
+            tx.enter_ready([(*lane, tag, seq, job_id, attempt, losses, crashes)])
+            tx.hints = hints
+            jobs, scanned = _take(tx, worker, Lane._make(lane), SQL["pick_place"], (tag, seq), rules)
+            return Claim(jobs, {Lane._make(lane): scanned})
+    return Claim([], {})
 
 
 def _open_lanes(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> tuple[list[tuple[Lane, int]], Rules]:
@@ -61,9 +85,11 @@ def _open_lanes(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> tuple[li
     return opened, rules_of(said) if len(said) > len(paused) else NO_RULES
 
 
-def _take(tx: Tx, worker: WorkerId, lane: Lane, pick: str, quota: int, rules: Rules) -> tuple[list[ClaimedJob], int]:
+def _take(
+    tx: Tx, worker: WorkerId, lane: Lane, pick: str, which: tuple[int, ...], rules: Rules
+) -> tuple[list[ClaimedJob], int]:
     """`ready` → `active` for the rows that `pick` finds; also how many rows it found."""
-    rows = tx.db.execute(pick, (*lane, quota)).fetchall()
+    rows = tx.db.execute(pick, (*lane, *which)).fetchall()
     if not rows:
         return [], 0
     tx.db.executemany(SQL["leave_ready"], [(*lane, row[1], row[0]) for row in rows])

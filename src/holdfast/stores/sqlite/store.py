@@ -178,6 +178,14 @@ class SqliteStore:
         handing = partial(workers.hand_back_worker, worker=worker)
         return await self._writer.submit("hand_back_worker", partial(handing, cause=cause, why=why, suspects=suspects))
 
+    async def claim_parked(
+        self, worker: WorkerId, lanes: Collection[Lane], *, tasks: Sequence[str], deadline_s: float
+    ) -> Claim:
+        if not await self._reader.query(partial(claim.are_parked, tasks=tasks)):
+            return Claim([], {})  # asked often, mostly for nothing: the one writer has better things to do
+        take = partial(claim.claim_parked, worker=worker, lanes=lanes, tasks=tasks)
+        return await self._writer.submit("claim_jobs", take, deadline_s=deadline_s)
+
     async def unpark_jobs(self, *, reason: str, keys: Sequence[str]) -> int:
         return await self._writer.submit("unpark_jobs", partial(workers.unpark_jobs, reason=reason, keys=keys))
 

@@ -36,6 +36,7 @@ T = TypeVar("T")
 
 _GROUP_LIMIT = 64
 _WATCH_MIN_S, _WATCH_MAX_S = 0.002, 0.025
+_REST_S = 1.0
 
 
 class _Request(NamedTuple):
@@ -104,7 +105,10 @@ class Writer:
     def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
         loop = asyncio.get_running_loop()
         with self._listeners_lock:
+            first = not self._listeners
             self._listeners.setdefault(loop, []).append(callback)
+        if first:
+            self._requests.put(_IDLE)  # the thread looks from now on
 
         def leave() -> None:
             with self._listeners_lock:
@@ -125,7 +129,7 @@ class Writer:
         try:
             while True:
                 try:
-                    request = self._requests.get(timeout=watch_s if self._listeners else 1.0)
+                    request = self._requests.get(timeout=watch_s if self._listeners else _REST_S)
                 except Empty:
                     request = _IDLE
                 if request is None:
@@ -140,7 +144,7 @@ class Writer:
                             break
                         if following is None:
                             closing = True
-                        else:
+                        elif following is not _IDLE:
                             group.append(following)
                     self._commit(group)
                     if closing:
@@ -167,7 +171,7 @@ class Writer:
                 request = self._requests.get_nowait()
             except Empty:
                 return
-            if request is not None:
+            if request is not None and request is not _IDLE:
                 self._deliver([(request, None, trouble)], Hint.NOTHING)
 
     def _data_version(self) -> int:

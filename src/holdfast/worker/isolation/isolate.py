@@ -7,13 +7,13 @@ import contextlib
 import os
 import signal
 import socket
-from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.shown import shown
 from holdfast.runtime.processes import told_end
+from holdfast.runtime.started_process import StartedProcess
 from holdfast.worker.isolation.wire import BEGUN, Message, decode, encode
 
 #: What a process has said before its death arrives within this time, if it arrives at all.
@@ -47,7 +47,7 @@ class Isolate:
     """Knows one caller at a time; `kill` and `interrupt` may come meanwhile."""
 
     def __init__(
-        self, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, longest: int
+        self, process: StartedProcess, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, longest: int
     ) -> None:
         self._process = process
         self._reader = reader
@@ -72,13 +72,8 @@ class Isolate:
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=longest)
             try:
                 # A session of its own: Ctrl-C on the terminal is for the worker, which then decides what becomes of it.
-                process = await asyncio.create_subprocess_exec(
-                    *birth.command,
-                    str(theirs.fileno()),
-                    stdin=DEVNULL,
-                    pass_fds=(theirs.fileno(),),
-                    start_new_session=True,
-                )
+                command = (*birth.command, str(theirs.fileno()))
+                process = StartedProcess.start(command, pass_fds=(theirs.fileno(),), start_new_session=True)
             except BaseException as error:
                 writer.close()
                 if isinstance(error, OSError):

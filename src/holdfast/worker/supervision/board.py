@@ -2,7 +2,8 @@
 
 Written by the worker process alone, without locks and without waiting; read by its supervisor alone. A run's row counts
 once its token is in it, which is written last and taken out first: a process may die between any two bytes. Every run
-pays for it, so beginning is one write of one row, whose last field is the token.
+pays for it: beginning is one write of one row, whose last field is the token, and what all runs of a task have in
+common (its terms) is put together once.
 
     header   worker id, beat, loop lag, slots taken, jobs done, when lonely jobs were last seen, rows in use
     row      job id, began, overdue from, limit, verdict for that case (`core.overdue`), name of the task, token
@@ -22,16 +23,16 @@ from holdfast.core.job import JobId, WorkerId
 
 MOST_ROWS: Final = 10_000
 """As many as the setting `concurrency` allows."""
-NO_LIMIT: Final = (math.inf, math.inf, math.nan)
 
 _HEADER_BYTES: Final = 128
-_ROW = struct.Struct("=16sdddd72sq")
+_ROW = struct.Struct("@16sdddd72sq")
+_TERMS = struct.Struct("@dd72s")
+_BEGUN = struct.Struct(f"@16sdd{_TERMS.size}sq")  # a row whose terms are known
 _LIMITS = struct.Struct("=ddd")
 _LIMITS_AT: Final = 16 + 8
 _NUMBER = struct.Struct("=q")
 _TOKEN_AT: Final = _ROW.size - _NUMBER.size
-_write_row = _ROW.pack_into
-_write_number = _NUMBER.pack_into
+_write_row = _BEGUN.pack_into
 _SECONDS = struct.Struct("=d")
 _ID_AT, _BEAT_AT, _LAG_AT, _TAKEN_AT, _DONE_AT, _LONELY_AT, _ROWS_AT = 0, 16, 24, 32, 40, 48, 56
 _NOBODY: Final = bytes(16)
@@ -73,6 +74,7 @@ class Board:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._memory = mmap.mmap(fd, SIZE)
+        self._numbers = memoryview(self._memory).cast("q")
         self._free: list[int] = []
         self._rows = 0
 
@@ -92,6 +94,7 @@ class Board:
             raise
 
     def close(self) -> None:
+        self._numbers.release()
         self._memory.close()
         os.close(self.fd)
 
@@ -122,13 +125,10 @@ class Board:
         """Jobs that must run alone wait."""
         _SECONDS.pack_into(self._memory, _LONELY_AT, now_s)
 
-    def begin(
-        self, token: int, job_id: JobId, now_s: float, task: bytes, limits: tuple[float, float, float] = NO_LIMIT
-    ) -> int:
-        """User code begins; returns where it stands, to be given to `limit` and `end`. `limits` as there, in order."""
+    def begin(self, token: int, job_id: JobId, now_s: float, terms: bytes, overdue_s: float = math.inf) -> int:
+        """User code begins; returns where it stands, to be given to `limit` and `end`. For `terms` see `terms_of`."""
         at = self._free.pop() if self._free else self._new_row()
-        overdue_s, limit_s, verdict = limits
-        _write_row(self._memory, at, job_id.bytes, now_s, overdue_s, limit_s, verdict, task, token)
+        _write_row(self._memory, at, job_id.bytes, now_s, overdue_s, terms, token)
         return at
 
     def limit(self, at: int, *, overdue_s: float, limit_s: float, verdict: float) -> None:
@@ -137,13 +137,13 @@ class Board:
 
     def end(self, at: int) -> None:
         """User code has ended: whatever kills the process from here on was not this run."""
-        _write_number(self._memory, at + _TOKEN_AT, 0)
+        self._numbers[(at + _TOKEN_AT) // 8] = 0
         self._free.append(at)
 
     def _new_row(self) -> int:
         at = _HEADER_BYTES + self._rows * _ROW.size
         self._rows += 1
-        _write_number(self._memory, _ROWS_AT, self._rows)
+        _NUMBER.pack_into(self._memory, _ROWS_AT, self._rows)
         return at
 
     # ------------------------------------------------------------ the supervisor reads
@@ -168,7 +168,6 @@ class Board:
         return seen
 
 
-def task_text(name: str) -> bytes:
-    """A task's name as it goes into a row: the end of a long one says more than its beginning."""
-    text = name.encode()
-    return text if len(text) <= _TASK_BYTES else text[-_TASK_BYTES:]
+def terms_of(task: str, *, limit_s: float = math.inf, verdict: float = math.nan) -> bytes:
+    """What a row says of every run of a task alike. The end of a long name says more than its beginning."""
+    return _TERMS.pack(limit_s, verdict, task.encode()[-_TASK_BYTES:])

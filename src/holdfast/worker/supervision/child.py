@@ -8,13 +8,13 @@ import os
 import signal
 import socket
 import time
-from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
 from holdfast.config import Config
+from holdfast.runtime.started_process import StartedProcess
 from holdfast.worker.supervision.board import Board, RunSeen
 from holdfast.worker.supervision.line import LONGEST_LINE, Order, line_of, parse_line
 
@@ -34,7 +34,7 @@ class Role(Enum):
 class Child:
     """See the module's sentence. `on_word` and `on_end` are called on the loop, the latter once."""
 
-    def __init__(self, process: Process, line: socket.socket, board: Board, *, generation: int) -> None:
+    def __init__(self, process: StartedProcess, line: socket.socket, board: Board, *, generation: int) -> None:
         self.process = process
         self.pid = process.pid
         self.board = board
@@ -58,7 +58,7 @@ class Child:
         self._ending: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, command: Callable[[int, int], Sequence[str]], *, generation: int) -> Child:
+    def start(cls, command: Callable[[int, int], Sequence[str]], *, generation: int) -> Child:
         """A new process; `command` gets the descriptors of its end of the line and of its board.
 
         In a process group of its own: Ctrl-C on a terminal reaches the supervisor alone, which passes it on. OSError
@@ -70,12 +70,8 @@ class Child:
             ours, theirs = socket.socketpair()
             undo.callback(ours.close)
             with theirs:
-                process = await asyncio.create_subprocess_exec(
-                    *command(theirs.fileno(), board.fd),
-                    stdin=DEVNULL,
-                    pass_fds=(theirs.fileno(), board.fd),
-                    process_group=0,
-                )
+                fds = (theirs.fileno(), board.fd)
+                process = StartedProcess.start(command(*fds), pass_fds=fds, process_group=0)
             ours.setblocking(False)
             undo.pop_all()
         return cls(process, ours, board, generation=generation)

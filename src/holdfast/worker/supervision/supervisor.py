@@ -83,7 +83,7 @@ class Supervisor:
         try:
             while not first.done() and self._code is None:
                 self._look()
-                await self._staff()
+                self._staff()
                 await self._pause(first)
             await self._stop(signals)
         finally:
@@ -137,7 +137,7 @@ class Supervisor:
 
     # ------------------------------------------------------------ staff
 
-    async def _staff(self) -> None:
+    def _staff(self) -> None:
         """Give everybody who is ready something to do, and start who is missing."""
         wanted = 1 if self._config is None else self._scale.wanted(self._config)
         self._dismiss(wanted)
@@ -158,7 +158,7 @@ class Supervisor:
         needed = max(0, missing) + lonely + min(1, len(outdated)) + standing_by
         available = sum(child.role is Role.SPARE for child in self._spares)
         if available < needed and not self._crowded and time.monotonic() >= self._start_again_s:
-            await self._start()
+            self._start()
             self._changed.set()  # there may be more to start
 
     def _employ(self, child: Child | None, role: Role) -> int:
@@ -206,10 +206,10 @@ class Supervisor:
         child.leaving_since_s = time.monotonic()
         child.order(order)
 
-    async def _start(self) -> None:
+    def _start(self) -> None:
         try:
-            child = await Child.start(self._command, generation=self._generation)
-        except (OSError, RuntimeError) as error:  # the latter for the thread that asyncio may want for each process
+            child = Child.start(self._command, generation=self._generation)
+        except OSError as error:
             self._fail(f"no process could be started: {error}", self._failing)
             return
         self._children.append(child)

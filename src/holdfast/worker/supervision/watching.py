@@ -1,33 +1,38 @@
-"""One run on the board: that it has begun, until when it may run, that it has ended."""
+"""What the board says of every run of one task: its name, its hard limit, and what becomes of a run that passes it."""
 
 from __future__ import annotations
 
-import time
+import math
 
-from holdfast.core.job import ClaimedJob
 from holdfast.core.overdue import Verdicts
-from holdfast.worker.supervision.board import NO_LIMIT, Board
+from holdfast.core.retry import RetryPolicy
+from holdfast.worker.supervision.board import terms_of
 
 
-class Watched:
-    """Made when user code is about to begin; from then on the death of this process may be the run's doing."""
+class Terms:
+    """By attempt; made once, because every run needs them."""
 
-    __slots__ = ("_at", "_attempt", "_board", "_verdicts")
+    __slots__ = ("_by_attempt", "_task", "limit_s", "verdicts")
 
-    def __init__(self, board: Board, job: ClaimedJob, verdicts: Verdicts, task: bytes, limit_s: float | None) -> None:
-        """`task` as `task_text` has it; `limit_s`: the hard limit, if it begins to count at once."""
-        self._board = board
-        self._verdicts = verdicts
-        self._attempt = job.attempt
-        now_s = time.monotonic()
-        limits = NO_LIMIT if limit_s is None else (now_s + limit_s, limit_s, verdicts.of(job.attempt))
-        self._at = board.begin(job.token, job.id, now_s, task, limits)
+    def __init__(self, task: str, verdicts: Verdicts, limit_s: float | None) -> None:
+        """`limit_s`: the hard limit, if it begins to count when the run does."""
+        self._task = task
+        self.verdicts = verdicts
+        self.limit_s = math.inf if limit_s is None else limit_s
+        self._by_attempt: dict[int, bytes] = {}
 
-    def limit(self, limit_s: float) -> None:
-        """The hard limit begins to count. From any thread."""
-        verdict = self._verdicts.of(self._attempt)
-        self._board.limit(self._at, overdue_s=time.monotonic() + limit_s, limit_s=limit_s, verdict=verdict)
+    def under(self, policy: RetryPolicy) -> Terms:
+        """Those of another policy."""
+        return Terms(self._task, self.verdicts.under(policy), self.limit_s)
 
-    def end(self) -> None:
-        """User code has ended."""
-        self._board.end(self._at)
+    def limited(self, limit_s: float | None) -> Terms:
+        """Those of another limit."""
+        return Terms(self._task, self.verdicts, limit_s)
+
+    def of(self, attempt: int) -> bytes:
+        """As the board has them."""
+        terms = self._by_attempt.get(attempt)
+        if terms is None:
+            verdict = math.nan if self.limit_s == math.inf else self.verdicts.of(attempt)
+            terms = self._by_attempt[attempt] = terms_of(self._task, limit_s=self.limit_s, verdict=verdict)
+        return terms

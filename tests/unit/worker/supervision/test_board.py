@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from holdfast.worker.supervision.board import MOST_ROWS, Board, task_text
+from holdfast.worker.supervision.board import MOST_ROWS, Board, terms_of
 
 JOB = UUID(int=17)
 
@@ -33,7 +33,7 @@ def test_another_process_reads_what_is_written(board: Board) -> None:
         board.beat(12.5, 0.25)
         board.count(taken=3, done=40)
         board.saw_lonely(9.0)
-        row = board.begin(7, JOB, 3.0, task_text("shop.send"))
+        row = board.begin(7, JOB, 3.0, terms_of("shop.send"))
         board.limit(row, overdue_s=33.0, limit_s=30.0, verdict=-1.0)
         assert other.worker() == (UUID(int=5), 12.5, 0.25, 3, 40, 9.0)
         assert other.runs() == [(7, JOB, 3.0, 33.0, 30.0, -1.0, "shop.send")]
@@ -46,28 +46,28 @@ def test_another_process_reads_what_is_written(board: Board) -> None:
 
 
 def test_a_run_without_a_limit_is_never_overdue(board: Board) -> None:
-    board.begin(7, JOB, 3.0, b"t")
+    board.begin(7, JOB, 3.0, terms_of("t"))
     assert board.runs()[0].overdue_s == math.inf
 
 
 def test_rows_are_used_again_and_an_old_limit_does_not_stay(board: Board) -> None:
-    row = board.begin(1, JOB, 0.0, b"first, with a longer name")
+    row = board.begin(1, JOB, 0.0, terms_of("first, with a longer name"))
     board.limit(row, overdue_s=1.0, limit_s=1.0, verdict=0.0)
     board.end(row)
-    assert board.begin(2, JOB, 5.0, b"second") == row
+    assert board.begin(2, JOB, 5.0, terms_of("second")) == row
     [run] = board.runs()
     assert (run.token, run.task, run.overdue_s) == (2, "second", math.inf)
 
 
 def test_all_rows_that_the_settings_allow_fit(board: Board) -> None:
     for token in range(1, MOST_ROWS + 1):
-        board.begin(token, JOB, 0.0, b"t")
+        board.begin(token, JOB, 0.0, terms_of("t"))
     assert [run.token for run in board.runs()] == list(range(1, MOST_ROWS + 1))
 
 
 @pytest.mark.parametrize("name", ["x" * 300 + ".send", "straße." * 40])
 def test_a_long_name_keeps_its_end(board: Board, name: str) -> None:
-    board.begin(1, JOB, 0.0, task_text(name))
+    board.begin(1, JOB, 0.0, terms_of(name))
     shown = board.runs()[0].task
     assert name.endswith(shown[1:])
     assert len(shown.encode()) <= 75

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from holdfast.config import Config
-from holdfast.worker.supervision.board import Board
+from holdfast.worker.supervision.board import Board, terms_of
 from holdfast.worker.supervision.watch import Watch
 
 CONFIG = Config(lease_s=10.0, kill_after_s=2.0)
@@ -83,7 +83,7 @@ def test_after_a_pause_of_its_own_the_supervisor_gives_everybody_time(child: See
 
 
 def test_a_run_is_given_a_moment_past_its_limit(child: Seen) -> None:
-    row = child.board.begin(5, JOB, 1000.0, b"shop.send")
+    row = child.board.begin(5, JOB, 1000.0, terms_of("shop.send"))
     child.board.limit(row, overdue_s=1001.0, limit_s=1.0, verdict=0.0)
     time = Time()
     [why] = looks(Watch(time), time, child, until=1020)
@@ -92,7 +92,7 @@ def test_a_run_is_given_a_moment_past_its_limit(child: Seen) -> None:
 
 
 def test_a_run_that_ended_in_that_moment_is_left_alone(child: Seen) -> None:
-    row = child.board.begin(5, JOB, 1000.0, b"shop.send")
+    row = child.board.begin(5, JOB, 1000.0, terms_of("shop.send"))
     child.board.limit(row, overdue_s=1001.0, limit_s=1.0, verdict=0.0)
     time = Time()
     watch = Watch(time)
