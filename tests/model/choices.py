@@ -71,7 +71,7 @@ COUNTED = (LIVE, LIVE, EVER, LIVE - {State.RUNNING})
 WINDOWS = {"u1": None, "u2": 10.0}
 
 VERBS = (
-    *("insert", "work", "work", "work", "claim", "settle", "settle", "wait", "wait"),
+    *("insert", "rush", "rush", "work", "work", "work", "claim", "settle", "settle", "wait", "wait"),
     *("cancel", "cancel running", "replay", "crash", "renew", "hand back", "register", "seldom"),
 )
 SELDOM = (

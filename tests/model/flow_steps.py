@@ -70,7 +70,9 @@ class FlowSteps:
                 (self.model.draining.add if draining else self.model.draining.discard)(queue)
 
     def move(self, pick: Pick) -> None:
-        waiting = [job for job in self.model.jobs.values() if job.state in WAITING and job.lane != AFTER]
+        """Of those without a tenant: what moving does to the order between tenants is for the contract to say."""
+        free = [job for job in self.model.jobs.values() if not job.new.tenant and job.lane != AFTER]
+        waiting = [job for job in free if job.state in WAITING]
         parked = pick((False, True))
         lanes = PARKED_MOVED_TO if parked else MOVED_TO
         ids = [job.new.id for job in waiting if (job.state is State.PARKED) == parked and job.lane in lanes]

@@ -107,7 +107,11 @@ class Model:
         refused = self._refusals(jobs, self.draining if admit else set())
         if whole and any(not isinstance(answer, Existing) for answer in refused.values()):
             return [refused.get(index, Withheld()) for index in range(len(jobs))]
-        return [refused.get(index) or self._insert(job) for index, job in enumerate(jobs)]
+        replaced: list[tuple[JobId, JobId]] = []
+        answers = [refused.get(index) or self._insert(job, replaced) for index, job in enumerate(jobs)]
+        for older, newer in replaced:  # when all are there
+            self.cancel(older, f"replaced by {newer}")
+        return answers
 
     def _refusals(self, jobs: Sequence[NewJob], closed: set[str]) -> dict[int, InsertResult]:
         """One after the other, each as if those before it were there: idempotency keys, unique keys, closed queues."""
@@ -148,10 +152,11 @@ class Model:
     def state_of(self, job_id: JobId) -> State | None:
         return self.jobs[job_id].state if job_id in self.jobs else None
 
-    def _insert(self, new: NewJob) -> Inserted:
+    def _insert(self, new: NewJob, replaced: list[tuple[JobId, JobId]]) -> Inserted:
         if new.id in self.jobs:
             return Inserted(new.id, None)
-        replaced, due_by = (None, None) if new.unique is None else self.unique.take(new, self.state_of, self.now)
+        older, due_by = (None, None) if new.unique is None else self.unique.take(new, self.state_of, self.now)
+        replaced += [] if older is None else [(older, new.id)]
         job = self.jobs[new.id] = Job(new)
         if new.key is not None:
             self.keys[new.tenant, new.key.key] = Key(new.key.fingerprint, new.id, self.now + new.key.window_s)
@@ -165,10 +170,7 @@ class Model:
             job.state = State.SCHEDULED
         else:
             self._to_tail(job)
-        placed = job.state
-        if replaced is not None:
-            self.cancel(replaced, f"replaced by {new.id}")
-        return Inserted(new.id, placed)
+        return Inserted(new.id, job.state)
 
     # ------------------------------------------------------------ leases
 
@@ -479,8 +481,7 @@ class Model:
         if job is None or job.state not in WAITING:
             return False
         job.new = job.new._replace(queue=lane.queue, priority=lane.priority)
-        if job.new.tenant:
-            self.tags.tenanted.add(lane.queue)
         if job.state is State.READY:
+            self.flow.free(job_id)  # kept for its turn, which it gives up
             self._to_tail(job)
         return True

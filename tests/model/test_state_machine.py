@@ -109,6 +109,9 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
         match pick(VERBS):
             case "insert":
                 self.insert(self.some_jobs(pick, (1, 2, 4)), whole=pick((False, True)))
+            case "rush":
+                self.insert(self.some_jobs(pick, (3, 5)), whole=False)
+                self.claim_everywhere(4)
             case "work":
                 self.insert(self.some_jobs(pick, (0, 1, 2)), whole=False)
                 worker = self.claim_everywhere(pick((1, 2, 4)))
@@ -212,7 +215,8 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
     def insert(self, jobs: list[NewJob], *, whole: bool) -> None:
         self.asked |= {job.id: job for job in jobs}
         expected = self.model.insert(jobs, whole=whole)
-        assert comparable(self.do(self.store.insert_jobs(jobs, whole=whole))) == expected
+        answers = comparable(self.do(self.store.insert_jobs(jobs, whole=whole)))
+        assert answers == expected, (answers, expected)
         self.compare()
 
     def insert_again(self, job: NewJob) -> None:
@@ -252,7 +256,7 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
         assert {lane: claim.scanned.get(lane, 0) for lane in scanned} == scanned
         assert claim.lonely == lonely
         got = [(job.id, job.attempt, job.alone) for job in claim.jobs]
-        assert self.comparable(got) == self.comparable(expected)
+        assert self.comparable(got) == self.comparable(expected), (got, expected)
         for job in claim.jobs:
             new = self.model.jobs[job.id].new
             body = (new.task, new.queue, new.priority, new.payload, new.options, new.max_attempts, new.tenant)

@@ -114,21 +114,21 @@ async def check_depths_follow(store: Store) -> None:
     assert (await store.sweep(limit=PLENTY)).counters_fixed == 0, "they were counted as they went"
 
 
-async def check_a_kept_slot_goes_with_its_job(store: Store) -> None:
+async def check_whoever_is_moved_gives_up_its_turn(store: Store) -> None:
     gate = SlotGate("printer", 1)
     run = await start(store, gates=(gate,))
     kept, other = await insert(store, a_job(gates=(gate,)), a_job(gates=(gate,)))
     await drain(store, run.worker)
     await finish(store, run)
     await serve(store)
+    assert await states(store, kept, other) == [State.READY, State.PARKED], "the slot is kept for the first"
     await store.move_jobs([kept], queue=THERE.queue, priority=None)
     await serve(store)
-    jobs = await drain(store, run.worker, LANE, THERE)
-    assert len(jobs) == 1, f"one slot, and somebody has it: {jobs}"
-    await finish(store, Run(run.worker, jobs[0]))
+    [job] = await drain(store, run.worker, THERE, LANE)
+    assert job.id == other, "it stands at the tail, so the slot is for the next"
+    await finish(store, Run(run.worker, job))
     await serve(store)
-    [last] = await drain(store, run.worker, LANE, THERE)
-    assert {jobs[0].id, last.id} == {kept, other}, "both have their turn"
+    assert [job.id for job in await drain(store, run.worker, THERE, LANE)] == [kept], "until its turn comes again"
 
 
 async def check_moving_nothing_and_moving_to_where_it_is(store: Store) -> None:
