@@ -1,4 +1,4 @@
-"""The library on PostgreSQL, as a contender: `python -m bench.postgres_library URL SCENARIO JOBS`."""
+"""The library on PostgreSQL, as a contender: `python -m bench.postgres_library URL SCENARIO JOBS [TASK]`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from bench.race import Cost, Figures, Track, run
 CALLERS = 100
 
 
-def measure(url: str, scenario: str, jobs: int, *, processes: int = 1, cost: Callable[[], Cost]) -> Figures:
+def measure(
+    url: str, scenario: str, jobs: int, *, processes: int = 1, task: str = "noop", cost: Callable[[], Cost]
+) -> Figures:
     """A scenario in so many processes, on tables of its own."""
-    asyncio.run(_prepare(url, jobs if scenario == "drain" else 0))
+    asyncio.run(_prepare(url, jobs if scenario == "drain" else 0, task))
     share = jobs // processes
-    command = [sys.executable, "-m", "bench.postgres_library", url, scenario, str(share)]
+    command = [sys.executable, "-m", "bench.postgres_library", url, scenario, str(share), task]
     return run([command] * processes, cost=cost)
 
 
@@ -32,14 +34,15 @@ def pickup(url: str, jobs: int) -> tuple[float, float]:
     return float(p50), float(p99)
 
 
-async def _prepare(url: str, jobs: int) -> None:
-    from bench.tasks import hf, noop
+async def _prepare(url: str, jobs: int, task: str = "noop") -> None:
+    from bench import tasks
+    from bench.tasks import hf
 
     hf.config = hf.config.with_arguments(url=url)
     await hf.migrate()
     async with hf:
         for start in range(0, jobs, 1000):
-            await hf.enqueue_many([_mixed(noop, number) for number in range(start, start + 1000)])
+            await hf.enqueue_many([_mixed(getattr(tasks, task), number) for number in range(start, start + 1000)])
 
 
 def _mixed(noop: object, number: int) -> object:
@@ -47,14 +50,16 @@ def _mixed(noop: object, number: int) -> object:
     return noop.options(priority=(9, 7, 5)[number % 3]).request(number)  # type: ignore[attr-defined]  # a task, imported later
 
 
-async def bulk(jobs: int) -> None:
-    from bench.tasks import hf, noop
+async def bulk(jobs: int, task: str = "noop") -> None:
+    from bench import tasks
+    from bench.tasks import hf
 
+    called = getattr(tasks, task)
     async with hf:
-        await noop.enqueue(0)
+        await called.enqueue(0)
         with Track() as track:
             for start in range(0, jobs, 1000):
-                await hf.enqueue_many([noop.request(number) for number in range(start, start + 1000)])
+                await hf.enqueue_many([called.request(number) for number in range(start, start + 1000)])
             track.jobs = jobs
 
 
@@ -109,4 +114,7 @@ if __name__ == "__main__":
     from holdfast.runtime.loop import run_loop
 
     hf.config = hf.config.with_arguments(url=url)
-    run_loop({"bulk": bulk, "callers": callers, "drain": drain, "pickup": pickups}[scenario](jobs))
+    if scenario == "bulk":
+        run_loop(bulk(jobs, *sys.argv[4:]))
+    else:
+        run_loop({"callers": callers, "drain": drain, "pickup": pickups}[scenario](jobs))

@@ -24,12 +24,15 @@ def test_enqueues_go_on_while_every_other_verb_waits_for_a_limit(postgres_tables
             assert await claim(store, worker)
         stalled = await asyncpg.connect(postgres_tables.url)
         async with stalled.transaction():
-            await stalled.fetch(store._engine.sql["end_jobs.lock_limit"], "k")
+            gate = f"{postgres_tables.schema}.gate"
+            await stalled.fetch(f"SELECT true FROM {gate} WHERE kind = 'limit' AND key = 'k' FOR NO KEY UPDATE")
             waiting = [
                 asyncio.create_task(store.hand_back_worker(worker, cause=Cause.WORKER_LOST, why="gone"))
                 for worker in workers
             ]
-            query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            query = (
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
             while await stalled.fetchval(query) < len(workers):
                 await asyncio.sleep(0.01)
             await insert(store, a_job(queue="another"))

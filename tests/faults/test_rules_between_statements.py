@@ -187,7 +187,7 @@ def test_rule_11_a_slot_is_counted_before_its_claim_has_committed(postgres_place
         claiming = asyncio.ensure_future(claim(one, worker, 1))
         await wait_hit("claim_jobs.inside")
         racing = asyncio.ensure_future(claim(other, elsewhere))
-        waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'"
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         is_over = lambda: racing.done() or stores.where.glance().query(waiting)  # noqa: E731
         await until(is_over, within_s=PATIENCE_S, what="the other claim to wait for the limit")
         release("claim_jobs.inside")

@@ -30,7 +30,7 @@ from holdfast.testing.contracts.arrange import (
     state,
 )
 
-_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+_LOCK = "SELECT true FROM {schema}.gate WHERE kind = 'limit' AND key = %s FOR NO KEY UPDATE NOWAIT"
 
 
 def _in_a_pair(directory: Path, play: Callable[[Pair], Awaitable[None]]) -> None:
@@ -45,7 +45,8 @@ def _in_a_pair(directory: Path, play: Callable[[Pair], Awaitable[None]]) -> None
 def in_hand(stores: Pair, key: str) -> Iterator[None]:
     """A process that has a limit in hand and is stopped there."""
     with psycopg.connect(stores.where.url) as side:
-        assert side.execute(_LOCK, [f"{stores.where.schema}.slot {key}"]).fetchone() == (True,)
+        lock = _LOCK.format(schema=stores.where.schema)
+        assert side.execute(lock, [key]).fetchone() == (True,)  # type: ignore[call-overload]
         yield
         side.rollback()
 
