@@ -487,7 +487,7 @@ class Model:
 
     def move(self, job_id: JobId, lane: Lane) -> bool:
         job = self.jobs.get(job_id)
-        if job is None or job.state not in WAITING:
+        if job is None or job.state not in WAITING or job.lane == lane:
             return False
         job.new = job.new._replace(queue=lane.queue, priority=lane.priority)
         if job.state is State.READY:
