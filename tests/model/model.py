@@ -323,16 +323,13 @@ class Model:
 
     # ------------------------------------------------------------ settle
 
-    def settle(self, worker: WorkerId, settlement: Settlement, marks: Sequence[BreakerMark] = ()) -> set[Verdict]:
-        """Apply it where it counts, and then what it says about breakers; what the store may answer."""
+    def settle(self, worker: WorkerId, settlement: Settlement) -> set[Verdict]:
+        """Apply it where it counts; what the store may answer."""
         job = self.jobs.get(settlement.job_id)
         if job is None:
             return {Verdict.LOST}
         if self.holds(worker, settlement.job_id, settlement.token):
             self._apply(job, settlement)
-            for mark in marks:
-                if mark.token == settlement.token:
-                    self.flow.mark(mark, self.now)
             job.settled[settlement.token] = (worker, settlement)
             return {Verdict.APPLIED}
         if job.settled.get(settlement.token) == (worker, settlement):
@@ -349,6 +346,18 @@ class Model:
         if as_asked or settlement.token in job.settled:
             return {Verdict.ALREADY, Verdict.LOST}  # another word on a run that has ended, which changes nothing
         return {Verdict.LOST}
+
+    def mark(self, marks: Iterable[BreakerMark], settled: Iterable[tuple[Settlement, Verdict]]) -> None:
+        """What runs say about breakers, where they were settled now; or had succeeded, perhaps in a transaction of
+        their own, before they could say anything."""
+        heard = {
+            each.token
+            for each, verdict in settled
+            if verdict is Verdict.APPLIED or (verdict is Verdict.ALREADY and isinstance(each, Succeed))
+        }
+        for mark in marks:
+            if mark.token in heard:
+                self.flow.mark(mark, self.now)
 
     def _apply(self, job: Job, settlement: Settlement) -> None:
         match settlement:
@@ -508,7 +517,7 @@ class Model:
 
     def move(self, job_id: JobId, lane: Lane) -> bool:
         job = self.jobs.get(job_id)
-        if job is None or job.state not in WAITING:
+        if job is None or job.state not in WAITING or job.lane == lane:
             return False
         job.new = job.new._replace(queue=lane.queue, priority=lane.priority)
         if job.state is State.READY:
