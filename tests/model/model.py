@@ -518,7 +518,7 @@ class Model:
     def move(self, job_id: JobId, lane: Lane) -> bool:
         job = self.jobs.get(job_id)
         if job is None or job.state not in WAITING or job.lane == lane:
-            return False
+            return False  # a repeated call changes nothing
         job.new = job.new._replace(queue=lane.queue, priority=lane.priority)
         if job.state is State.READY:
             self.flow.free(job_id)  # kept for its turn, which it gives up
