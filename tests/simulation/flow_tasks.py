@@ -19,8 +19,8 @@ BANK: Final = "bank"
 FLOWING: Final[dict[str, dict[str, Any]]] = {
     "printing": {"limits": (Limit(2, name=PRINTER),)},
     "scanning": {"limits": (Limit(1, name="scanner", key=lambda n, **_: n % 2), Limit(2, name=PRINTER))},
-    "posting": {"rates": (Rate("4/s", burst=2, name="post"),)},
-    "hurrying": {"rates": (Rate("4/s", burst=2, name="post"),), "limits": (Limit(2, name=PRINTER),)},
+    "posting": {"rates": (Rate("1/2s", name="post"),)},
+    "hurrying": {"rates": (Rate("1/2s", name="post"),), "limits": (Limit(2, name=PRINTER),)},
     "banking": {"breaker": Breaker(BANK, failures=2, window=5.0, open_for=0.5)},
     "skipping": {"limits": (Limit(1, name="report", when_full="skip"),)},
     "replacing": {"limits": (Limit(1, name="build", when_full="replace"),)},
@@ -32,7 +32,7 @@ async def flowing(scene: Scene, n: int) -> int:
     """The body of most of them."""
     job = current_job()
     with scene.story.told(job, current_process()):
-        await asyncio.sleep(n % 5 / 10)
+        await asyncio.sleep(n % 5 / 4)
         scene.story.effect(job)
         return n
 
