@@ -221,7 +221,7 @@ class Model:
         if self._overdue(found):
             self._end(found, State.CANCELLED, EXPIRED)
         else:
-            self._run_or_park(found, runs)
+            self._run_or_hold_back([found], runs)
         return runs, {found.lane: 1}
 
     def _claim_at_once(self, lanes: Mapping[Lane, int]) -> tuple[list[Expected], dict[Lane, int], bool]:
