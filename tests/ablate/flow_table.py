@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.ablate.ablation import Ablation
+from tests.ablate.gates_table import OF_GATES
 from tests.ablate.sqlite_gates_table import AT_SQLITES_GATES
 
 CLASSES = "src/holdfast/core/error_classes.py"
@@ -10,6 +11,7 @@ BOUNDS = ("tests/integration/test_queue_concurrency.py",)
 FULL = ("tests/integration/test_full_queues.py",)
 
 FLOW_CONTROL = (
+    *OF_GATES,
     *AT_SQLITES_GATES,
     Ablation(
         "P2",
