@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.ablate.ablation import Ablation
+from tests.ablate.client_gates_table import OF_USERS
 from tests.ablate.gates_table import OF_GATES
 from tests.ablate.sqlite_gates_table import AT_SQLITES_GATES
 
@@ -13,6 +14,7 @@ FULL = ("tests/integration/test_full_queues.py",)
 FLOW_CONTROL = (
     *OF_GATES,
     *AT_SQLITES_GATES,
+    *OF_USERS,
     Ablation(
         "P2",
         "a wait that the other side asks for counts as an attempt",
