@@ -61,7 +61,7 @@ from holdfast.stores.postgres.flow_verbs import FlowVerbs
 from holdfast.stores.postgres.flush import Flushed, flush, flush_marked
 from holdfast.stores.postgres.gates import Gates
 from holdfast.stores.postgres.outbox import Outbox
-from holdfast.stores.postgres.serving import serve_now
+from holdfast.stores.postgres.serving import look_after, serve_now
 from holdfast.stores.postgres.statements import DEFAULT_SCHEMA
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.postgres.visits import GuestVisit
@@ -246,8 +246,8 @@ class PostgresStore(FlowVerbs):
                 jobs += map(ClaimedJob._make, rows)
                 continue
             claiming = partial(passing.claim_attached, worker=worker, job_ids=some)
-            done = await self._engine.transact("claim_jobs", self._engine.claims, claiming, timed=False)
-            judged = await self._after(*done)
+            judged, tx = await self._engine.transact("claim_jobs", self._engine.claims, claiming, timed=False)
+            await look_after(self._engine, tx.freed)
             await self._after_judging(judged)
             jobs += judged.jobs
         return jobs
