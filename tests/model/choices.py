@@ -111,10 +111,11 @@ def _unique(pick: Pick) -> UniqueClaim:
     return UniqueClaim(key, pick(COUNTED), WINDOWS[key], pick(tuple(WhenTaken)), pick((None, 5.0)))
 
 
-def mark(pick: Pick, job: NewJob, token: int) -> list[BreakerMark]:
+def mark(pick: Pick, job: NewJob, token: int, *, may_fail: bool) -> list[BreakerMark]:
     """What a run says about its breaker, if it has one and says anything."""
     gates = [gate for gate in job.gates if isinstance(gate, BreakerGate)]
-    return [BreakerMark(token, pick((True, True, False)), gate) for gate in gates if pick((True, True, False))]
+    failed = may_fail and pick((True, True, False))
+    return [BreakerMark(token, failed, gate) for gate in gates if pick((True, True, False))]
 
 
 def settlement(pick: Pick, job_id: JobId, token: int) -> Settlement:

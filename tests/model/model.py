@@ -18,7 +18,7 @@ from tests.model.unique import Unique
 from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import Barrier, Passed, Place, Skipped, Waits
+from holdfast.core.gates import Admission, Barrier, Passed, Place, Skipped, Waits
 from holdfast.core.job import JobId, NewJob, WorkerId
 from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
 from holdfast.core.state import State
@@ -222,14 +222,18 @@ class Model:
                 job.attempt += 1
                 runs.append(Expected(job.new.id, job.attempt, job.losses >= 2))
         for job, admission in judged:
-            match admission:
-                case Waits(at=at, replaces=replaces):
-                    self.flow.free(job.new.id)
-                    job.state, job.reason, job.park_key = State.PARKED, at.barrier, at.key
-                    if replaces:
-                        self._replace(job, at)
-                case Skipped(at=at):
-                    self._end(job, State.CANCELLED, f"skipped: limit {at.key} is full")
+            self.hold_back(job, admission)
+
+    def hold_back(self, job: Job, admission: Admission) -> None:
+        """Where it goes who may not run now."""
+        match admission:
+            case Waits(at=at, replaces=replaces):
+                self.flow.free(job.new.id)
+                job.state, job.reason, job.park_key = State.PARKED, at.barrier, at.key
+                if replaces:
+                    self._replace(job, at)
+            case Skipped(at=at):
+                self._end(job, State.CANCELLED, f"skipped: limit {at.key} is full")
 
     def _replace(self, newer: Job, at: Place) -> None:
         holders = self.flow.slots.get(at, set())
@@ -297,16 +301,13 @@ class Model:
 
     # ------------------------------------------------------------ settle
 
-    def settle(self, worker: WorkerId, settlement: Settlement, marks: Sequence[BreakerMark] = ()) -> set[Verdict]:
-        """Apply it where it counts, and then what it says about breakers; what the store may answer."""
+    def settle(self, worker: WorkerId, settlement: Settlement) -> set[Verdict]:
+        """Apply it where it counts; what the store may answer."""
         job = self.jobs.get(settlement.job_id)
         if job is None:
             return {Verdict.LOST}
         if self.holds(worker, settlement.job_id, settlement.token):
             self._apply(job, settlement)
-            for mark in marks:
-                if mark.token == settlement.token:
-                    self.flow.mark(mark, self.now)
             job.settled[settlement.token] = (worker, settlement)
             return {Verdict.APPLIED}
         if job.settled.get(settlement.token) == (worker, settlement):
@@ -323,6 +324,18 @@ class Model:
         if as_asked or settlement.token in job.settled:
             return {Verdict.ALREADY, Verdict.LOST}  # another word on a run that has ended, which changes nothing
         return {Verdict.LOST}
+
+    def mark(self, marks: Iterable[BreakerMark], settled: Iterable[tuple[Settlement, Verdict]]) -> None:
+        """What runs say about breakers, where they were settled now; or had succeeded, perhaps in a transaction of
+        their own, before they could say anything."""
+        heard = {
+            each.token
+            for each, verdict in settled
+            if verdict is Verdict.APPLIED or (verdict is Verdict.ALREADY and isinstance(each, Succeed))
+        }
+        for mark in marks:
+            if mark.token in heard:
+                self.flow.mark(mark, self.now)
 
     def _apply(self, job: Job, settlement: Settlement) -> None:
         match settlement:
@@ -478,8 +491,8 @@ class Model:
 
     def move(self, job_id: JobId, lane: Lane) -> bool:
         job = self.jobs.get(job_id)
-        if job is None or job.state not in WAITING:
-            return False
+        if job is None or job.state not in WAITING or job.lane == lane:
+            return False  # a repeated call changes nothing
         job.new = job.new._replace(queue=lane.queue, priority=lane.priority)
         if job.state is State.READY:
             self.flow.free(job_id)  # kept for its turn, which it gives up

@@ -23,7 +23,7 @@ from holdfast.core.errors import LeaseLost
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, NewJob, WorkerId
 from holdfast.core.queue import QueueSettings
-from holdfast.core.settlement import UNKNOWN_TASK, Settlement
+from holdfast.core.settlement import UNKNOWN_TASK, Settlement, Succeed
 from holdfast.core.state import State
 from holdfast.core.transition import allowed
 from holdfast.runtime.clock import ManualClock
@@ -158,7 +158,9 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
                 assert written == self.model.holds(*run)
             case "sweep":
                 swept = self.do(self.store.sweep(limit=MANY))
-                assert swept == Swept(0, 0, 0, self.model.drop_keys(), 0), "only old keys are left to put right"
+                assert swept == Swept(0, 0, 0, self.model.drop_keys(), 0), (
+                    f"only old keys are left to put right: {swept}"
+                )
                 self.model.tags.sweep()
             case "report":
                 self.compare_reports()
@@ -289,11 +291,17 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
 
     def settle(self, worker: WorkerId, batch: list[Settlement], pick: Pick) -> None:
         runs = {each.token: each.job_id for each in batch}
-        marks = [each for token, job_id in runs.items() for each in mark(pick, self.asked[job_id], token)]
+        succeeded = {each.token for each in batch if isinstance(each, Succeed)}
+        marks = [
+            each
+            for token, job_id in runs.items()
+            for each in mark(pick, self.asked[job_id], token, may_fail=token not in succeeded)
+        ]
         verdicts = self.do(self.store.settle_jobs(worker, batch, marks=marks))
         assert len(verdicts) == len(batch)
         for each, verdict in zip(batch, verdicts, strict=True):
-            assert verdict in self.model.settle(worker, each, marks), each
+            assert verdict in self.model.settle(worker, each), each
+        self.model.mark(marks, zip(batch, verdicts, strict=True))
         self.compare()
 
     def renew(self, worker: WorkerId, lease_s: float, *, held_for_s: float) -> None:

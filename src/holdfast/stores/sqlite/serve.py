@@ -22,6 +22,7 @@ SQL = load("serve")
 SERVED_AT_ONCE: Final = 1000
 _FEW, _MANY = 2, 200  # waiters read at once: mostly one goes, and the next one stays
 _SOON_S = 0.001
+_UNTOLD_S = 5.0  # whoever was let go as a probe, and is never claimed, frees nothing that would tell
 
 
 class _Outcome(NamedTuple):
@@ -124,8 +125,7 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
                 if place.barrier is Barrier.RATE and not unparked:
                     # Its pace may have been made quicker; what others here have spent is not spent before their claim.
                     tx.db.execute(GATES["spend"], (place.key, usage.full_at[place.key]))
-                until = admission.until
-                return _Outcome(unparked, moved, None if until is None else max(until, tx.now + _SOON_S))
+                return _Outcome(unparked, moved, _again_at(tx, admission, probed=bool(unparked)))
             if not isinstance(admission, Passed):
                 hold_back(tx, waiter, admission)
                 moved += isinstance(admission, Waits)
@@ -137,6 +137,12 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
             tx.enter_ready([waiter.ready])
             unparked += 1
     return _Outcome(unparked, moved, tx.now)
+
+
+def _again_at(tx: Tx, waits: Waits, *, probed: bool) -> float | None:
+    if waits.until is not None:
+        return max(waits.until, tx.now + _SOON_S)
+    return tx.now + _UNTOLD_S if probed and waits.at.barrier is Barrier.BREAKER else None
 
 
 def _waiter(row: tuple[Any, ...]) -> Standing:

@@ -187,6 +187,18 @@ async def check_whoever_is_not_claimed_as_a_probe_does_not_block_the_next(store:
         assert found.next_due_in_s <= 60, f"before long: {found}"
 
 
+async def check_a_run_from_before_that_succeeds_closes_it_for_all_who_wait(store: Store) -> None:
+    before = await start(store, gates=(BRIEF,))
+    await _opened(store, BRIEF)
+    probe = await start(store, gates=(BRIEF,))
+    waiting = await insert(store, a_job(gates=(BRIEF,)), a_job(gates=(BRIEF,)))
+    assert await drain(store, probe.worker) == [], "there is a probe"
+    await _succeed(store, before, BRIEF)
+    assert await _phase(store) is Phase.CLOSED, "the other side is well, whoever says so"
+    await serve(store)
+    assert await states(store, *waiting) == [State.READY] * 2, "nobody waits for the probe any more"
+
+
 async def check_only_what_is_applied_is_marked(store: Store) -> None:
     run = await start(store, gates=(BANK,))
     assert await _fail(store, run) == [Verdict.APPLIED]
