@@ -34,7 +34,6 @@ from holdfast.stores.base import (
     Promotion,
     Reaped,
     Renewal,
-    StoreStatus,
     Swept,
 )
 from holdfast.stores.postgres import (
@@ -66,6 +65,7 @@ from holdfast.stores.postgres.statements import DEFAULT_SCHEMA
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.postgres.visits import GuestVisit
 from holdfast.stores.postgres.wakeups import Wakeups
+from holdfast.stores.status import StoreStatus
 
 DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
 #: Jobs with gates that are judged in one transaction.
