@@ -54,7 +54,7 @@ async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> Judged:
     candidates = [_candidate(row) for row in left]
     has = {place for candidate in candidates for place in candidate.has}
     holders = [row["job_id"] for row, candidate in zip(left, candidates, strict=True) if candidate.has]
-    held = await hold(tx, places_for(candidates, rules) | has, holders, rules)
+    held = await hold(tx, places_for(candidates, rules) | has, holders, rules, claiming=True)
     expired = [row for row in left if row["expires_at"] is not None and row["expires_at"] <= tx.now]
     if expired:
         left = [row for row in left if row["expires_at"] is None or row["expires_at"] > tx.now]

@@ -1,10 +1,13 @@
 -- Jobs that have gates, or that rules concern: `ready` → `active` or `parked`, judged while their gates are held.
 
+-- name: limited
+SELECT * FROM holdfast.claim_limited($1, $2)
+
 -- name: pick
 SELECT * FROM holdfast.pick_jobs($1, $2)
 
 -- name: hold
-SELECT * FROM holdfast.hold_gates($1::text[], $2::text[], $3::uuid[])
+SELECT * FROM holdfast.hold_gates($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6)
 
 -- name: claim
 SELECT * FROM holdfast.claim_picked($1, $2, $3::uuid[], $4::bool[], $5::uuid[], $6::text[], $7::text[], $8::uuid[],
