@@ -234,10 +234,10 @@ class Model:
         for job in taken:
             job.state = State.RUNNING  # out of the way of all that follows
             self.tags.claimed(job.lane, job.tag)
+        for job in overdue:
+            self._end(job, State.CANCELLED, EXPIRED)
         runs: list[Expected] = []
         self._run_or_hold_back([job for job in taken if job not in overdue], runs)
-        for job in overdue:  # what they free is for those who wait
-            self._end(job, State.CANCELLED, EXPIRED)
         return runs, {lane: len(head) for lane, head in heads.items()}, lonely
 
     def _run_or_hold_back(self, jobs: list[Job], runs: list[Expected]) -> None:
