@@ -13,8 +13,8 @@ from tests.campaign.trend import Tolerance
 TOLERANCES = {
     "memory": Tolerance(absolute=15.0, share=0.1),
     "files": Tolerance(absolute=2.0),
-    # A worker opens up to ten connections for transactions of runs, each when all others are in use, and keeps them. With
-    # a steady load they are there when the first quarter is over: 16 → 15 → 15.5 sockets in ten minutes.
+    # A worker opens up to ten connections for transactions of runs, each when all others are in use, and keeps them.
+    # With a steady load they are there when the first quarter is over: 16 → 15 → 15.5 sockets in ten minutes.
     "sockets": Tolerance(absolute=4.0),
     "connections": Tolerance(absolute=4.0),
     "table": Tolerance(absolute=4.0, share=0.25),
