@@ -31,7 +31,7 @@ def follow(model: Model, infos: Infos, asked_to_stop: Callable[[], Mapping[JobId
     stayed = {job.new.id: _stayed(job, infos[job.new.id]) for job in waiting}
     for place, line in lines.items():
         # One that needs several slots may have gone to another gate and come back, while others passed.
-        simple = [job for job in line if len(job.new.gates) == 1]
+        simple = [job for job in line if len(model.flow.gates_of(job.new)) == 1]
         for older, younger in pairwise(simple):
             assert not stayed[older.new.id] or stayed[younger.new.id], (place, "not the oldest", older, younger)
     let_go = [job for job in waiting if _go_on(model, job, infos[job.new.id])]
