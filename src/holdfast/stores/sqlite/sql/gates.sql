@@ -4,7 +4,9 @@
 SELECT what, name, size, count, per_s, burst FROM rule
 
 -- name: held
-SELECT count(*) FROM slot WHERE kind = ? AND key = ?
+SELECT s.kind, s.key, count(*) FROM json_each(?) e
+CROSS JOIN slot s ON s.kind = json_extract(e.value, '$[0]') AND s.key = json_extract(e.value, '$[1]')
+GROUP BY s.kind, s.key
 
 -- name: full_at
 SELECT full_at FROM gate WHERE kind = 'rate' AND key = ?
@@ -17,6 +19,9 @@ INSERT INTO slot (kind, key, job_id) VALUES (?, ?, ?)
 
 -- name: free
 DELETE FROM slot WHERE job_id = ? RETURNING kind, key
+
+-- name: forget
+DELETE FROM slot WHERE job_id = ?
 
 -- name: free_reserved
 -- Of jobs that wait in a queue: whoever claims from it takes them again.
