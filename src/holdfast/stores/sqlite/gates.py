@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ def read_rules(db: sqlite3.Connection) -> Rules:
 
 def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
     """Add what is taken of the gates of these, where the usage does not know it yet."""
-    counted: list[Place] = []
+    counted: defaultdict[Barrier, list[str]] = defaultdict(list)
     for place in places_of(candidates, usage.rules):
         match place.barrier:
             case Barrier.RATE:
@@ -37,13 +38,13 @@ def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
             case Barrier.BREAKER if place.key not in usage.breakers:
                 usage.breakers[place.key] = state = breakers.read(tx.db, place.key)
                 if state.phase(tx.now) is not Phase.CLOSED:
-                    counted.append(place)
+                    counted[place.barrier].append(place.key)
             case Barrier.LIMIT if place not in usage.held:
-                counted.append(place)
-    if counted:
-        usage.held |= dict.fromkeys(counted, 0)
-        for kind, key, count in tx.db.execute(SQL["held"], (json.dumps(counted),)):
-            usage.held[Place(Barrier(kind), key)] = count
+                usage.held[place] = 0
+                counted[place.barrier].append(place.key)
+    for barrier, keys in counted.items():
+        for key, count in tx.db.execute(SQL["held"], (barrier, json.dumps(keys))):
+            usage.held[Place(barrier, key)] = count
 
 
 def slots_of(tx: Tx, job_id: bytes) -> frozenset[Place]:

@@ -4,9 +4,8 @@
 SELECT what, name, size, count, per_s, burst FROM rule
 
 -- name: held
-SELECT s.kind, s.key, count(*) FROM json_each(?) e
-CROSS JOIN slot s ON s.kind = json_extract(e.value, '$[0]') AND s.key = json_extract(e.value, '$[1]')
-GROUP BY s.kind, s.key
+-- Of one kind, by key, where any is.
+SELECT s.key, count(*) FROM json_each(?2) e CROSS JOIN slot s ON s.kind = ?1 AND s.key = e.value GROUP BY s.key
 
 -- name: full_at
 SELECT full_at FROM gate WHERE kind = 'rate' AND key = ?
