@@ -18,7 +18,7 @@ from tests.model.unique import Unique
 from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import Barrier, Passed, Place, Skipped, Waits
+from holdfast.core.gates import Admission, Barrier, Passed, Place, Skipped, Waits
 from holdfast.core.job import JobId, NewJob, WorkerId
 from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
 from holdfast.core.state import State
@@ -222,14 +222,18 @@ class Model:
                 job.attempt += 1
                 runs.append(Expected(job.new.id, job.attempt, job.losses >= 2))
         for job, admission in judged:
-            match admission:
-                case Waits(at=at, replaces=replaces):
-                    self.flow.free(job.new.id)
-                    job.state, job.reason, job.park_key = State.PARKED, at.barrier, at.key
-                    if replaces:
-                        self._replace(job, at)
-                case Skipped(at=at):
-                    self._end(job, State.CANCELLED, f"skipped: limit {at.key} is full")
+            self.hold_back(job, admission)
+
+    def hold_back(self, job: Job, admission: Admission) -> None:
+        """Where it goes who may not run now."""
+        match admission:
+            case Waits(at=at, replaces=replaces):
+                self.flow.free(job.new.id)
+                job.state, job.reason, job.park_key = State.PARKED, at.barrier, at.key
+                if replaces:
+                    self._replace(job, at)
+            case Skipped(at=at):
+                self._end(job, State.CANCELLED, f"skipped: limit {at.key} is full")
 
     def _replace(self, newer: Job, at: Place) -> None:
         holders = self.flow.slots.get(at, set())
@@ -488,7 +492,7 @@ class Model:
     def move(self, job_id: JobId, lane: Lane) -> bool:
         job = self.jobs.get(job_id)
         if job is None or job.state not in WAITING or job.lane == lane:
-            return False
+            return False  # a repeated call changes nothing
         job.new = job.new._replace(queue=lane.queue, priority=lane.priority)
         if job.state is State.READY:
             self.flow.free(job_id)  # kept for its turn, which it gives up

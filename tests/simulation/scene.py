@@ -45,6 +45,8 @@ class Scene:
         self.faults_last_s = lease_s * rng.choice((2.0, 3.0))
         """When the faults stop."""
         self.clock_was_set = False
+        self.narrowed = False
+        """An operator has set a limit otherwise than its task does."""
         self.is_over = False
         """No process is started any more."""
 

@@ -15,9 +15,10 @@ from holdfast.core.errors import ConfigError
 from holdfast.core.urls import is_postgres, sqlite_path
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.threads import in_new_thread
-from holdfast.stores.base import Store, StoreStatus
+from holdfast.stores.base import Store
 from holdfast.stores.sqlite import SqliteStore, store_status
 from holdfast.stores.sqlite.statements import migrations as sqlite_migrations
+from holdfast.stores.status import StoreStatus
 
 if TYPE_CHECKING:
     from holdfast.stores.postgres import PostgresStore

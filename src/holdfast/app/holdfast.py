@@ -44,8 +44,9 @@ from holdfast.core.unset import UNSET, Unset
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.failpoints import arm_from_text
 from holdfast.runtime.loop import run_loop
-from holdfast.stores.base import Store, StoreStatus
+from holdfast.stores.base import Store
 from holdfast.stores.health import StoreHealth
+from holdfast.stores.status import StoreStatus
 from holdfast.telemetry.hub import Telemetry
 from holdfast.telemetry.logs import attach_logs
 from holdfast.upkeep.crew import make_crew

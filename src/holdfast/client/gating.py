@@ -72,8 +72,7 @@ class Flow:
             raise self._bad(f"key= of {option}={name!r} said None: which one it is has to be told")
         text = value if isinstance(value, str) else self._text(f"key= of {option}={name!r}", value)
         if len(text) > _LONGEST_KEY or storable(text, len(text)) != text:
-            text = f"{text.encode(errors='replace')[:40].decode(errors='replace')}…{_digest(text)}"
-            text = storable(text, len(text) + _LONGEST_KEY)
+            text = f"{storable(text, 40)} {_digest(text)}"
         return f"{name}/{text}"
 
     def _same(self, option: str, by: By) -> Any:

@@ -35,7 +35,8 @@ _RULES: Final[dict[str, _Rule]] = {
     "tenant": _Rule("tenant", 200, _UNPRINTABLE, _TEXT),
     "tag": _Rule("tag", 200, _UNPRINTABLE, _TEXT),
     "key": _Rule("idempotency key", 255, _UNPRINTABLE, _TEXT),
-    "limit": _Rule("limit name", 220, _UNPRINTABLE, _TEXT),
+    # After a slash comes the key: limit `a` with key `b/c` must not be what limit `a/b` with key `c` is.
+    "limit": _Rule("limit name", 220, re.compile(f"{_UNPRINTABLE.pattern}|/"), f"{_TEXT} but '/'"),
     "breaker": _Rule("breaker name", 200, _UNPRINTABLE, _TEXT),
     "worker": _Rule("worker name", 200, re.compile(r"[^A-Za-z0-9_.:@-]"), "letters A-Z, digits and any of _ . : @ -"),
 }

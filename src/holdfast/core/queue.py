@@ -26,7 +26,7 @@ class QueueSettings:
     """How long the oldest ready job may have waited before it stops accepting, and for it to accept again."""
     draining: bool = False
     """Whether it accepts nothing until an operator says otherwise, while what it has goes on."""
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = field(default=(), compare=False)
     """Those that the store has in a form that makes no sense, written by hand: they count as not set."""
 
 

@@ -25,8 +25,6 @@ from holdfast.stores.flow import FlowStore
 from holdfast.stores.tenants import TenantStore
 from holdfast.stores.transactions import GuestStore
 
-# ---------------------------------------------------------------- answers
-
 
 class Inserted(NamedTuple):
     """The job is in the store, put there by this call or by an earlier one with the same id."""
@@ -195,22 +193,6 @@ class JobPage(list[JobInfo]):
         self.next = cursor
         """None: there are no more. Else the `before` of the next page, also where this one is short: a store may stop
         to look after a bounded number of jobs that do not match."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStatus:
-    """What is there of a store, told without opening or changing it."""
-
-    place: str
-    exists: bool
-    schema: int
-    """The version of its schema; 0 where there is none yet."""
-    newest: int
-    """The version that this Holdfast makes and needs."""
-    pending: tuple[str, ...]
-    """The migrations that opening it would apply, in order."""
-    engine: str
-    """Name and version of the database's software."""
 
 
 class Hint(Flag):

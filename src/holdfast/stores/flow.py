@@ -128,8 +128,7 @@ class FlowStore(Protocol):
 
     async def move_jobs(self, job_ids: Sequence[JobId], *, queue: str | None, priority: int | None) -> int:
         """Give those of these jobs that wait another queue or priority; ready ones go to the tail there, in order.
-
-        Those that are there already keep their places and are not counted: a repeated call is the same as one."""
+        Those that are there already keep their places and are not counted, so that to repeat a call changes nothing."""
         ...
 
     async def setting_changes(self, *, limit: int, before: int | None = None) -> list[SettingChange]:

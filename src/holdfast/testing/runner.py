@@ -145,7 +145,8 @@ class Runner:
         try:
             settlement = await self._executor.execute(run)
             if settlement is not None:
-                await self._store.settle_jobs(run.worker, [settlement])
+                marks = () if run.mark is None else (run.mark,)
+                await self._store.settle_jobs(run.worker, [settlement], marks=marks)
                 report_settled(self._telemetry, run, settlement, took_s=0.0)  # the clock has stood still
         finally:
             del runs[run.job.token]

@@ -1,10 +1,13 @@
 -- Jobs that have gates, or that rules concern: `ready` → `active` or `parked`, judged while their gates are held.
 
+-- name: limited
+SELECT * FROM holdfast.claim_limited($1, $2)
+
 -- name: pick
 SELECT * FROM holdfast.pick_jobs($1, $2)
 
 -- name: hold
-SELECT * FROM holdfast.hold_gates($1::text[], $2::text[], $3::uuid[])
+SELECT * FROM holdfast.hold_gates($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6)
 
 -- name: claim
 SELECT * FROM holdfast.claim_picked($1, $2, $3::uuid[], $4::bool[], $5::uuid[], $6::text[], $7::text[], $8::uuid[],
@@ -18,6 +21,13 @@ UPDATE holdfast.active SET cancel_reason = coalesce(cancel_reason, $3) WHERE cti
     SELECT a.ctid FROM holdfast.slot s JOIN holdfast.active a ON a.job_id = s.job_id
     WHERE s.key = $2 AND s.kind = $1 FOR UPDATE OF a SKIP LOCKED))
 RETURNING job_id
+
+-- name: leave_ready
+-- Those for whom a slot of this limit is kept.
+DELETE FROM holdfast.ready WHERE ctid = ANY (ARRAY(
+    SELECT r.ctid FROM holdfast.slot s JOIN holdfast.ready r ON r.job_id = s.job_id
+    WHERE s.key = $2 AND s.kind = $1 FOR UPDATE OF r SKIP LOCKED))
+RETURNING job_id, attempt, queue
 
 -- name: leave_line
 -- Those who wait at a gate, but for some.

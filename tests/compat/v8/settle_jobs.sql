@@ -1,7 +1,7 @@
 -- settle_jobs: every statement that touches `active` is fenced by job, token and worker.
 
 -- name: successes
-SELECT * FROM holdfast.settle_successes($1, $2, $3, $4, $5::text[])
+SELECT * FROM holdfast.settle_successes($1, $2, $3, $4, $5::text[], $6)
 
 -- name: outcomes
 -- The same for every outcome.

@@ -52,14 +52,19 @@ async def flush(
     worker: WorkerId,
     settlements: Sequence[Settlement],
     breakers: Sequence[str] = (),
+    *,
+    attached: bool = False,
 ) -> Flushed:
-    """Settle what can be settled at once; nothing of it unless all of these breakers are closed."""
+    """Settle what can be settled at once; nothing of it unless all of these breakers are closed.
+
+    `attached`: of most of them we expect that something hangs on them.
+    """
     tokens = {each.token for each in settlements}
     if len(tokens) < len(settlements):  # a run that is settled twice: the first one counts, as the longer way knows
         return Flushed(set())
     successes = [(each.job_id, each.token, each.result) for each in settlements if type(each) is Succeed]
     if len(successes) == len(settlements):
-        rows = await call("settle_jobs.successes", worker, *zip(*successes, strict=True), breakers)
+        rows = await call("settle_jobs.successes", worker, *zip(*successes, strict=True), breakers, attached)
         return _flushed(rows, Hint.ENDED)
     columns = map(_given, zip(*map(_outcome, settlements), strict=True))
     rows = await call("settle_jobs.outcomes", worker, *columns, MAX_CRASHES, ATTEMPTS_KEPT, breakers)

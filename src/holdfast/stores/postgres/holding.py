@@ -21,6 +21,8 @@ from holdfast.stores.rule_rows import rules_of
 
 #: The largest time that both sides can write down.
 _END_S = 250_000_000_000.0
+#: In the order in which the function `hold_gates` is told of them.
+_KINDS = (Barrier.LIMIT, Barrier.RATE, Barrier.BREAKER, Barrier.PAUSED)
 
 
 class Held(NamedTuple):
@@ -49,12 +51,17 @@ def places_for(candidates: Sequence[Candidate], rules: Rules) -> set[Place]:
     return places
 
 
-async def hold(tx: Tx, places: Collection[Place], job_ids: Sequence[JobId], rules: Rules) -> Held:
-    """Wait until nobody else has one of these in hand; from then on it is `tx.now`."""
+async def hold(
+    tx: Tx, places: Collection[Place], job_ids: Sequence[JobId], rules: Rules, *, claiming: bool = False
+) -> Held:
+    """Wait until nobody else has one of these in hand; from then on it is `tx.now`.
+
+    `claiming`: a limit of which a slot was freed for those who wait there is full for whoever comes now.
+    """
     if not places:
         return Held(Usage(tx.now.timestamp(), rules=rules), {}, frozenset())
-    columns = [place.barrier for place in places], [place.key for place in places]
-    (*_, tx.now), *rows = map(tuple, await tx.fetch("passing.hold", *columns, job_ids))
+    keys = ([place.key for place in places if place.barrier is barrier] for barrier in _KINDS)
+    (*_, tx.now), *rows = map(tuple, await tx.fetch("passing.hold", *keys, job_ids, claiming))
     usage = Usage(tx.now.timestamp(), rules=rules)
     slots: defaultdict[JobId, set[Place]] = defaultdict(set)
     for job_id, kind, key, held, full_at, recent, open_until, is_held, _ in rows:
@@ -62,7 +69,8 @@ async def hold(tx: Tx, places: Collection[Place], job_ids: Sequence[JobId], rule
             slots[job_id].add(Place(Barrier(kind), key))
             continue
         if held:
-            usage.held[Place(Barrier(kind), key)] = held
+            place = Place(Barrier(kind), key)
+            usage.held[place] = max(held, usage.held.get(place, 0))
         if full_at is not None:
             usage.full_at[key] = full_at.timestamp()
         if recent is not None:

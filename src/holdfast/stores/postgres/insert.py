@@ -11,6 +11,7 @@ from uuid import UUID
 import asyncpg
 
 from holdfast.core.errors import KeyHeld, StoreDataError
+from holdfast.core.gates import Gate, SlotGate, WhenFull
 from holdfast.core.gates_text import gates_text
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
@@ -34,7 +35,7 @@ async def insert_ordinary(
     gated = any(job.gates for job in jobs)
     try:
         if gated:
-            await call("insert_jobs.gated", *fair_columns(jobs, tenanted), [gates_text(job.gates) for job in jobs])
+            await call("insert_jobs.gated", *fair_columns(jobs, tenanted), *_gate_columns(jobs))
         elif fair:
             await call("insert_jobs.fair", *fair_columns(jobs, tenanted))
         else:
@@ -80,6 +81,22 @@ def fair_columns(jobs: Sequence[NewJob], tenanted: set[str]) -> list[Any]:
     columns: list[Any] = new_columns(jobs)
     kinds = list(zip(*columns[4:7], strict=True))
     return columns + tenants.fair_columns(jobs, kinds, tenanted)
+
+
+def _gate_columns(jobs: Sequence[NewJob]) -> list[list[object]]:
+    """The arguments of the function `insert_gated_jobs` after those that it shares with `insert_fair_jobs`."""
+    limits = [_limit(job.gates) for job in jobs]
+    texts: list[object] = [gates_text(job.gates) for job in jobs]
+    return [texts, [key for key, _ in limits], [size for _, size in limits]]
+
+
+def _limit(gates: tuple[Gate, ...]) -> tuple[str | None, int | None]:
+    """Key and size, where one limit that is waited for is all that there is."""
+    match gates:
+        case (SlotGate(key=key, size=size, when_full=WhenFull.WAIT),):
+            return key, size
+        case _:
+            return None, None
 
 
 def ordinary_columns(jobs: Sequence[NewJob]) -> list[list[object]]:
@@ -152,6 +169,8 @@ async def add_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapping
         if index not in refused and job.id not in existing
     }
     placed = await _insert(tx, list(fresh.values()))
+    if any(take.replaces in placed for take in taking.values()):  # which wait for their tags, and are nowhere yet
+        await tx.close_verb()
     for index, take in taking.items():
         if take.replaces is not None:
             await cancel_jobs(tx, [take.replaces], reason=f"replaced by {jobs[index].id}")
@@ -262,7 +281,8 @@ async def _bodies(tx: Tx, jobs: Sequence[NewJob]) -> list[tuple[JobId, datetime 
          gates_text(job.gates))
         for job in jobs
     ]  # fmt: skip
-    return [tuple(row) for row in await tx.many("insert_jobs.write_bodies", columns, tx.now)]
+    limits = map(list, zip(*(_limit(job.gates) for job in jobs), strict=True))
+    return [tuple(row) for row in await tx.many("insert_jobs.write_bodies", columns, tx.now, *limits)]
 
 
 def _due_at(tx: Tx, job: NewJob) -> datetime | None:

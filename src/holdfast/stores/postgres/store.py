@@ -34,7 +34,6 @@ from holdfast.stores.base import (
     Promotion,
     Reaped,
     Renewal,
-    StoreStatus,
     Swept,
 )
 from holdfast.stores.postgres import (
@@ -61,11 +60,12 @@ from holdfast.stores.postgres.flow_verbs import FlowVerbs
 from holdfast.stores.postgres.flush import Flushed, flush, flush_marked
 from holdfast.stores.postgres.gates import Gates
 from holdfast.stores.postgres.outbox import Outbox
-from holdfast.stores.postgres.serving import serve_now
+from holdfast.stores.postgres.serving import look_after, serve_now
 from holdfast.stores.postgres.statements import DEFAULT_SCHEMA
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.postgres.visits import GuestVisit
 from holdfast.stores.postgres.wakeups import Wakeups
+from holdfast.stores.status import StoreStatus
 
 DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
 #: Jobs with gates that are judged in one transaction.
@@ -92,6 +92,8 @@ class PostgresStore(FlowVerbs):
         self._clock = clock or SystemClock()
         self._engine = Engine(url, schema=schema, pooled=pooled, place=opening.place_of(url, schema), tell=self._tell)
         self._floors = Floors(self._clock)
+        self._attached = False
+        """Whether something hung on most of the jobs that were claimed last: a guess about what is settled next."""
         self._gates = Gates(self._engine.look, self._engine.tenanted, watermarks=watermarks, clock=self._clock)
         self._wakeups = Wakeups(
             self._engine.doorway,
@@ -216,6 +218,8 @@ class PostgresStore(FlowVerbs):
         if short:  # from above the ground: only a look from there says that a lane is empty
             self._floors.drop(short)
             taken = taken.followed_by(await self._take(worker, short, seen=taken.attached))
+        if taken.order:
+            self._attached = 2 * len(taken.attached) > len(taken.order)
         if taken.attached:
             taken = taken.joined_by(await self._claim_attached(worker, taken.attached))
         if taken.headless:
@@ -232,13 +236,18 @@ class PostgresStore(FlowVerbs):
         return claim.take_apart(rows, lanes, self._floors, seen)
 
     async def _claim_attached(self, worker: WorkerId, job_ids: Sequence[JobId]) -> list[ClaimedJob]:
-        """In several transactions where there are many: each holds a bounded number of gates."""
+        """The short way, if all of them may run. In several transactions where there are many: each holds a bounded
+        number of gates."""
         jobs: list[ClaimedJob] = []
         for start in range(0, len(job_ids), _CLAIMED_AT_ONCE):
             some = job_ids[start : start + _CLAIMED_AT_ONCE]
+            rows = await self._engine.call("claim_jobs", self._engine.claims, "passing.limited", worker, some)
+            if rows:
+                jobs += map(ClaimedJob._make, rows)
+                continue
             claiming = partial(passing.claim_attached, worker=worker, job_ids=some)
-            done = await self._engine.transact("claim_jobs", self._engine.claims, claiming, timed=False)
-            judged = await self._after(*done)
+            judged, tx = await self._engine.transact("claim_jobs", self._engine.claims, claiming, timed=False)
+            await look_after(self._engine, tx.freed)
             await self._after_judging(judged)
             jobs += judged.jobs
         return jobs
@@ -259,9 +268,8 @@ class PostgresStore(FlowVerbs):
         flushed = Flushed(set())
         if not any(mark.failed for mark in marks):
             breakers = [mark.breaker.name for mark in marks]
-            flushed = await flush(
-                partial(engine.call, "settle_jobs", engine.settlements), worker, settlements, breakers
-            )
+            flushing = partial(engine.call, "settle_jobs", engine.settlements)
+            flushed = await flush(flushing, worker, settlements, breakers, attached=self._attached)
             self._tell(flushed)
             if flushed.waited:
                 await serve_now(engine)

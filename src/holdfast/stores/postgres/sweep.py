@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.core.errors import StoreUnavailable
-from holdfast.core.gates import Barrier, Candidate, Place, Usage, Waits, admit
+from holdfast.core.gates import NO_RULES, Barrier, Candidate, Place, Usage, Waits, admit
 from holdfast.core.gates_text import read_gates
 from holdfast.stores.base import Swept
 from holdfast.stores.postgres.end import count_arrivals, release
-from holdfast.stores.postgres.holding import breaker_state, places_for, read_rules
+from holdfast.stores.postgres.holding import breaker_state, hold, places_for, read_rules
 from holdfast.stores.postgres.serving import SERVED_AT_ONCE, columns_of, look_after, serve
 from holdfast.stores.postgres.transaction import Tx
 
@@ -74,7 +74,7 @@ async def hand_on(engine: Engine, gates: Collection[Record]) -> None:
 
 
 async def _hand_on(tx: Tx, *, kind: str, key: str) -> None:
-    await tx.fetch("passing.hold", [kind], [key], [])
+    await hold(tx, [Place(Barrier(kind), key)], [], NO_RULES)
     await tx.fetch("serving.drop_stale_slots", kind, key)
 
 

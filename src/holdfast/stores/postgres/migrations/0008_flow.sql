@@ -1,23 +1,25 @@
 -- oldest: 4
 -- Flow control: what jobs pass before each run (holdfast/core/gates.py), what operators say about it, unique keys.
 
--- What each run of a job has to pass, as text (holdfast/core/gates_text.py); NULL: nothing. `limit_key` and `limit_size`
--- are of versions before this one.
+-- What each run of a job has to pass, as text (holdfast/core/gates_text.py); NULL: nothing. Where that is one limit to
+-- wait for, and nothing else, `limit_key` and `limit_size` say the same: such jobs are claimed the short way, if they can.
 ALTER TABLE holdfast.job ADD COLUMN gates text;
 
 -- What runs hold: slots of limits, and the probes of breakers.
 ALTER TABLE holdfast.slot ADD COLUMN kind text NOT NULL DEFAULT 'limit';
 ALTER TABLE holdfast.slot DROP CONSTRAINT slot_pkey;
-ALTER TABLE holdfast.slot ADD PRIMARY KEY (job_id, kind, key);
+ALTER TABLE holdfast.slot ADD PRIMARY KEY (key, kind, job_id);
 DROP INDEX holdfast.slot_by_key;
-CREATE INDEX slot_by_key ON holdfast.slot (key, kind);
+CREATE INDEX slot_by_job ON holdfast.slot (job_id);
 ALTER TABLE holdfast.slot SET (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
 -- A gate is a row to hold while somebody judges or frees there; made at first use, gone when nobody uses it. `full_at`:
 -- when the bucket of a rate is full again. `due_at`: when to look after those who wait here; NULL: when something says so.
+-- `freed`: it is due because of a slot that was freed, which is for one of them.
 CREATE TABLE holdfast.gate (
     full_at  timestamptz,
     due_at   timestamptz,
+    freed    bool NOT NULL DEFAULT false,
     kind     text NOT NULL,
     key      text NOT NULL,
     PRIMARY KEY (kind, key)
@@ -177,7 +179,7 @@ CREATE FUNCTION holdfast.insert_gated_jobs(
     _ids uuid[], _payloads bytea[], _kinds int4[], _tasks text[], _queues text[], _priorities int2[], _tenants text[],
     _max_attempts int4[], _options bytea[], _tags text[], _metadata bytea[], _headers bytea[], _chains int4[],
     _ranks int4[], _chain_queues text[], _chain_priorities int2[], _chain_tenants text[], _chain_counts int4[],
-    _chain_job_ids uuid[], _gates text[]
+    _chain_job_ids uuid[], _gates text[], _limit_keys text[], _limit_sizes int4[]
 ) RETURNS void LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off
@@ -188,13 +190,13 @@ DECLARE
     _costs int8[];
 BEGIN
     INSERT INTO holdfast.job (id, created_at, priority, max_attempts, task, queue, tenant, payload, options, tags,
-                              metadata, headers, gates)
+                              metadata, headers, gates, limit_key, limit_size)
     SELECT j.id, _now, _priorities[j.kind], _max_attempts[j.kind], _tasks[j.kind], _queues[j.kind], _tenants[j.kind],
            j.payload, j.options,
            CASE WHEN j.tags IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(j.tags::jsonb)) END,
-           j.metadata, j.headers, j.gates
-    FROM unnest(_ids, _kinds, _payloads, _options, _tags, _metadata, _headers, _gates)
-        AS j (id, kind, payload, options, tags, metadata, headers, gates);
+           j.metadata, j.headers, j.gates, j.limit_key, j.limit_size
+    FROM unnest(_ids, _kinds, _payloads, _options, _tags, _metadata, _headers, _gates, _limit_keys, _limit_sizes)
+        AS j (id, kind, payload, options, tags, metadata, headers, gates, limit_key, limit_size);
 
     IF cardinality(_chain_queues) > 0 THEN
         SELECT array_agg(g.first ORDER BY g.number), array_agg(g.cost ORDER BY g.number) INTO _firsts, _costs
@@ -325,14 +327,17 @@ BEGIN
            j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.gates,
            ARRAY(SELECT s.kind || ' ' || s.key FROM holdfast.slot s WHERE s.job_id = r.job_id), _ruled, holdfast.clock()
     FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = a.id
-    LEFT JOIN LATERAL (SELECT * FROM holdfast.job b WHERE b.id = r.job_id LIMIT 1) j ON true
+    LEFT JOIN holdfast.job j ON j.id = r.job_id
     WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = r.queue AND s.paused)
     ORDER BY r.tag, r.seq FOR UPDATE OF r SKIP LOCKED;
 END $$;
 
--- hold_gates: from here to the commit nobody else judges or frees at these gates. What is taken of them; which slots
--- these jobs have; and the time, which is asked after the wait.
-CREATE FUNCTION holdfast.hold_gates(_kinds text[], _keys text[], _job_ids uuid[]) RETURNS TABLE (
+-- hold_gates: from here to the commit nobody else judges or frees at these gates. What is taken of them, where that is
+-- anything; which slots these jobs have; and first the time, which is asked after the wait.
+-- `_claiming`: where a slot of a limit was freed for those who wait there, it is full for everybody who comes now.
+CREATE FUNCTION holdfast.hold_gates(
+    _limits text[], _rates text[], _breakers text[], _pauses text[], _job_ids uuid[], _claiming bool
+) RETURNS TABLE (
     job_id uuid, kind text, key text, held int8, full_at timestamptz, recent float8[], open_until timestamptz,
     is_held bool, now timestamptz
 ) LANGUAGE plpgsql
@@ -343,21 +348,42 @@ AS $$
 BEGIN
     -- Those that are there are locked, and not changed.
     INSERT INTO holdfast.gate AS x (kind, key)
-    SELECT g.kind, g.key FROM unnest(_kinds, _keys) AS g (kind, key) ORDER BY g.kind, g.key
+    SELECT g.kind, g.key FROM (
+        SELECT 'limit', unnest(_limits) UNION ALL SELECT 'rate', unnest(_rates)
+        UNION ALL SELECT 'breaker', unnest(_breakers) UNION ALL SELECT 'paused', unnest(_pauses)
+    ) AS g (kind, key) ORDER BY g.kind, g.key
     ON CONFLICT (kind, key) DO UPDATE SET full_at = x.full_at WHERE false;
-    -- A statement of its own, which sees what those have committed for whom we have waited.
-    RETURN QUERY
-    SELECT NULL::uuid, NULL::text, NULL::text, NULL::int8, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
-           NULL::bool, holdfast.clock()
-    UNION ALL
-    SELECT s.job_id, s.kind, s.key, NULL, NULL, NULL, NULL, NULL, NULL
-    FROM unnest(_job_ids) AS a (id) JOIN holdfast.slot s ON s.job_id = a.id
-    UNION ALL
-    SELECT NULL, g.kind, g.key, (SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = g.kind),
-           x.full_at, b.recent, b.open_until, b.held, NULL
-    FROM unnest(_kinds, _keys) AS g (kind, key)
-    LEFT JOIN holdfast.gate x ON g.kind = 'rate' AND x.kind = g.kind AND x.key = g.key
-    LEFT JOIN holdfast.breaker b ON g.kind = 'breaker' AND b.name = g.key;
+    -- Statements of their own, which see what those have committed for whom we have waited.
+    RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::int8, NULL::timestamptz, NULL::float8[],
+                        NULL::timestamptz, NULL::bool, holdfast.clock();
+    IF cardinality(_job_ids) > 0 THEN
+        RETURN QUERY SELECT s.job_id, s.kind, s.key, NULL::int8, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
+                            NULL::bool, NULL::timestamptz
+        FROM unnest(_job_ids) AS a (id) JOIN holdfast.slot s ON s.job_id = a.id;
+    END IF;
+    IF cardinality(_limits) > 0 THEN
+        RETURN QUERY SELECT NULL::uuid, 'limit', g.key, c.held, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
+                            NULL::bool, NULL::timestamptz
+        FROM unnest(_limits) AS g (key) CROSS JOIN LATERAL (
+            SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'limit') AS c (held) WHERE c.held > 0;
+    END IF;
+    IF _claiming AND EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= holdfast.clock() AND d.freed) THEN
+        RETURN QUERY SELECT NULL::uuid, 'limit', g.key, 2147483647::int8, NULL::timestamptz, NULL::float8[],
+                            NULL::timestamptz, NULL::bool, NULL::timestamptz
+        FROM unnest(_limits) AS g (key) JOIN holdfast.gate d ON d.kind = 'limit' AND d.key = g.key WHERE d.freed;
+    END IF;
+    IF cardinality(_rates) > 0 THEN
+        RETURN QUERY SELECT NULL::uuid, 'rate', g.key, 0::int8, x.full_at, NULL::float8[], NULL::timestamptz, NULL::bool,
+                            NULL::timestamptz
+        FROM unnest(_rates) AS g (key) JOIN holdfast.gate x ON x.kind = 'rate' AND x.key = g.key
+        WHERE x.full_at IS NOT NULL;
+    END IF;
+    IF cardinality(_breakers) > 0 THEN
+        RETURN QUERY SELECT NULL::uuid, 'breaker', g.key, (
+                SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'breaker'),
+            NULL::timestamptz, b.recent, b.open_until, b.held, NULL::timestamptz
+        FROM unnest(_breakers) AS g (key) JOIN holdfast.breaker b ON b.name = g.key;
+    END IF;
 END $$;
 
 -- claim_picked: what became of jobs that pick_jobs holds: leased (`attached`: with slots, or anything else that hangs on
@@ -414,6 +440,92 @@ BEGIN
     END IF;
 END $$;
 
+-- claim_limited: the short way for jobs each of which has one limit to wait for, or nothing at all that could keep it: if
+-- all of these may run, they are leased. It does not judge: where anybody might have to wait, or a rule is set, or there
+-- is anything else about one of them, nothing is done, and they are claimed the longer way.
+CREATE FUNCTION holdfast.claim_limited(_worker uuid, _ids uuid[]) RETURNS TABLE (
+    id uuid, token int8, attempt int4, task text, queue text, priority int2, payload bytea, options bytea,
+    max_attempts int4, tenant text, alone bool, headers bytea
+) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
+AS $$
+#variable_conflict use_column
+DECLARE
+    _era int8 := holdfast.timeline();
+    _now timestamptz := holdfast.clock();
+    _at tid[];
+    _limits text[];
+    _sizes int4[];
+    _plain bool;
+BEGIN
+    PERFORM 1 FROM holdfast.worker WHERE id = _worker AND lease_until > holdfast.clock() FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'worker % holds no valid lease', _worker USING ERRCODE = 'HF001';
+    END IF;
+    IF EXISTS (SELECT 1 FROM holdfast.rule) THEN
+        RETURN;
+    END IF;
+    SELECT array_agg(p.at), array_agg(p.limit_key), array_agg(p.limit_size), bool_and(p.plain)
+    INTO _at, _limits, _sizes, _plain
+    FROM (
+        SELECT r.ctid AS at, j.limit_key, j.limit_size,
+               j.id IS NOT NULL AND (j.gates IS NULL OR j.limit_key IS NOT NULL)
+               AND (j.expires_at IS NULL OR j.expires_at > _now)
+               AND NOT EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.job_id = r.job_id) AS plain
+        FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = a.id
+        LEFT JOIN holdfast.job j ON j.id = r.job_id
+        WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = r.queue AND s.paused)
+        FOR UPDATE OF r SKIP LOCKED
+    ) p;
+    IF _plain IS NOT TRUE THEN
+        RETURN;
+    END IF;
+    INSERT INTO holdfast.gate AS x (kind, key)
+    SELECT 'limit', g.key FROM (SELECT DISTINCT key FROM unnest(_limits) AS u (key) WHERE key IS NOT NULL) g
+    ORDER BY g.key
+    ON CONFLICT (kind, key) DO UPDATE SET full_at = x.full_at WHERE false;
+    IF EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= holdfast.clock() AND d.freed) OR EXISTS (
+        SELECT 1 FROM unnest(_limits, _sizes) AS l (key, size) WHERE l.key IS NOT NULL GROUP BY l.key
+        HAVING min(l.size) < count(*) + (SELECT count(*) FROM holdfast.slot s WHERE s.key = l.key AND s.kind = 'limit'))
+    THEN
+        RETURN;
+    END IF;
+
+    _now := holdfast.clock();
+    RETURN QUERY
+    WITH taken AS (
+        DELETE FROM holdfast.ready r WHERE r.ctid = ANY (_at)
+        RETURNING r.seq, r.tag, r.job_id, r.attempt, r.priority, r.losses, r.crashes, r.queue
+    ), leased AS (
+        INSERT INTO holdfast.active (token, seq, tag, started_at, job_id, worker, attempt, priority, losses, crashes,
+                                     attached, queue)
+        SELECT _era + nextval('holdfast.run'), t.seq, t.tag, _now, t.job_id, _worker, t.attempt + 1, t.priority, t.losses,
+               t.crashes, true, t.queue
+        FROM taken t RETURNING job_id, token, attempt, queue, priority, tag, losses
+    ), job AS MATERIALIZED (
+        SELECT a.job_id, a.token, a.attempt, j.task, a.queue, a.priority, j.payload, j.options, j.max_attempts, j.tenant,
+               a.losses >= 2 AS alone, j.headers, j.limit_key
+        FROM leased a CROSS JOIN LATERAL (
+            SELECT b.task, b.payload, b.options, b.max_attempts, b.tenant, b.headers, b.limit_key FROM holdfast.job b
+            WHERE b.id = a.job_id LIMIT 1
+        ) j
+    ), held AS (
+        INSERT INTO holdfast.slot (job_id, kind, key) SELECT j.job_id, 'limit', j.limit_key FROM job j
+        WHERE j.limit_key IS NOT NULL
+    ), counted AS (
+        INSERT INTO holdfast.depth_change (queue, change) SELECT queue, -count(*) FROM leased GROUP BY queue
+    ), reached AS (
+        INSERT INTO holdfast.lane_reached AS x (tag, priority, stripe, queue)
+        SELECT max(tag), priority, ('x' || right(_worker::text, 1))::bit(4)::int4, queue
+        FROM leased WHERE tag > 0 GROUP BY queue, priority ORDER BY queue COLLATE "C", priority
+        ON CONFLICT (queue, priority, stripe) DO UPDATE SET tag = excluded.tag WHERE excluded.tag > x.tag
+    )
+    SELECT j.job_id, j.token, j.attempt, j.task, j.queue, j.priority, j.payload, j.options, j.max_attempts, j.tenant,
+           j.alone, j.headers
+    FROM job j;
+END $$;
+
 -- look_after: slots of these gates were freed. Who waits there is looked after next; what nobody uses is forgotten.
 -- Answers with those that it had in hand, and whether somebody waits there.
 -- `_patient`: wait for whoever has one in hand; else it is passed over.
@@ -446,7 +558,8 @@ BEGIN
     ), forgotten AS (
         DELETE FROM holdfast.gate g WHERE g.ctid = ANY (ARRAY(SELECT at FROM seen WHERE unused AND NOT waited))
     ), due AS (
-        UPDATE holdfast.gate g SET due_at = _now WHERE g.ctid = ANY (ARRAY(SELECT at FROM seen WHERE waited))
+        UPDATE holdfast.gate g SET due_at = _now, freed = true
+        WHERE g.ctid = ANY (ARRAY(SELECT at FROM seen WHERE waited))
     )
     SELECT s.kind, s.key, s.waited FROM seen s;
 END $$;
@@ -633,37 +746,93 @@ BEGIN
     RETURN QUERY SELECT e.token, e.state FROM unnest(_settled, _went) AS e (token, state);
 END $$;
 
--- settle_successes: as settle_jobs (0004), also for what something hangs on. `_breakers`: those that the runs tell of
--- their success; where one of them is not closed that has consequences, and nothing is done here.
+-- settle_successes: as settle_jobs (0004), also for what something hangs on (`settle_attached`). `_breakers`: those that the
+-- runs tell of their success; where one of them is not closed that has consequences, and nothing is done here.
+-- `_attached`: look first for what something hangs on; what is found, and what is done, is the same.
 CREATE FUNCTION holdfast.settle_successes(
-    _worker uuid, _ids uuid[], _tokens int8[], _results bytea[], _breakers text[]
+    _worker uuid, _ids uuid[], _tokens int8[], _results bytea[], _breakers text[], _attached bool
 ) RETURNS SETOF int8 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
 AS $$
 DECLARE
-    _settled int4;
+    _done int4 := 0;
+    _joins bool;
+    _timed bool;
+    _settled_ids uuid[];
+    _settled int8[];
+    _freed_kinds text[];
+    _freed_keys text[];
 BEGIN
     IF cardinality(_breakers) > 0 AND EXISTS (
         SELECT 1 FROM unnest(_breakers) AS n (name) JOIN holdfast.breaker b ON b.name = n.name
         WHERE b.open_until IS NOT NULL) THEN
         RETURN;
     END IF;
-    RETURN QUERY
+    IF NOT _attached THEN
+        RETURN QUERY
+        WITH moment AS MATERIALIZED (
+            SELECT holdfast.clock() AS now
+        ), run AS (
+            DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
+            WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
+            RETURNING a.token, a.started_at, a.job_id, a.attempt, s.result
+        )
+        INSERT INTO holdfast.done (token, started_at, ended_at, job_id, worker, attempt, result)
+        SELECT r.token, r.started_at, moment.now, r.job_id, _worker, r.attempt, r.result FROM moment, run r
+        RETURNING token;
+        GET DIAGNOSTICS _done = ROW_COUNT;
+        IF _done = cardinality(_ids) THEN
+            RETURN;
+        END IF;
+    END IF;
+
+    _joins := EXISTS (SELECT 1 FROM holdfast.member);
+    _timed := EXISTS (SELECT 1 FROM holdfast.expiry);
     WITH moment AS MATERIALIZED (
         SELECT holdfast.clock() AS now
     ), run AS (
         DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
-        WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
+        WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND a.attached
+            AND (NOT _joins OR NOT EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = s.job_id))
         RETURNING a.token, a.started_at, a.job_id, a.attempt, s.result
+    ), ended AS (
+        INSERT INTO holdfast.done (token, started_at, ended_at, job_id, worker, attempt, result)
+        SELECT r.token, r.started_at, moment.now, r.job_id, _worker, r.attempt, r.result FROM moment, run r
+    ), timeless AS (
+        DELETE FROM holdfast.expiry e USING run r WHERE _timed AND e.job_id = r.job_id
+    ), freed AS (
+        DELETE FROM holdfast.slot s USING run r WHERE s.job_id = r.job_id RETURNING s.kind, s.key
+    ), gates AS MATERIALIZED (
+        SELECT DISTINCT f.kind, f.key FROM freed f
     )
-    INSERT INTO holdfast.done (token, started_at, ended_at, job_id, worker, attempt, result)
-    SELECT r.token, r.started_at, moment.now, r.job_id, _worker, r.attempt, r.result FROM moment, run r
-    RETURNING token;
-    GET DIAGNOSTICS _settled = ROW_COUNT;
-    IF _settled < cardinality(_ids) THEN
-        RETURN QUERY SELECT t.token FROM holdfast.settle_attached(
-            _worker, _ids, _tokens, '{}', '{}', _results, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', 0, 1) t;
+    SELECT (SELECT array_agg(r.job_id) FROM run r), (SELECT array_agg(r.token) FROM run r),
+           (SELECT array_agg(g.kind) FROM gates g), (SELECT array_agg(g.key) FROM gates g)
+    INTO _settled_ids, _settled, _freed_kinds, _freed_keys;
+    -- With fresh eyes: somebody may have begun to wait for one of them while we waited for its row.
+    IF EXISTS (SELECT 1 FROM holdfast.member) AND EXISTS (
+        SELECT 1 FROM unnest(_settled_ids) AS e (job_id) JOIN holdfast.member m ON m.job_id = e.job_id) THEN
+        RAISE EXCEPTION 'a run has been joined meanwhile' USING ERRCODE = '40001';
+    END IF;
+    IF _freed_keys IS NOT NULL AND EXISTS (
+        SELECT 1 FROM holdfast.look_after(_freed_kinds, _freed_keys, true) l WHERE l.waited) THEN
+        RETURN NEXT NULL;
+    END IF;
+    RETURN QUERY SELECT unnest(_settled);
+    _done := _done + coalesce(cardinality(_settled), 0);
+
+    IF _attached AND _done < cardinality(_ids) THEN
+        RETURN QUERY
+        WITH moment AS MATERIALIZED (
+            SELECT holdfast.clock() AS now
+        ), run AS (
+            DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
+            WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
+            RETURNING a.token, a.started_at, a.job_id, a.attempt, s.result
+        )
+        INSERT INTO holdfast.done (token, started_at, ended_at, job_id, worker, attempt, result)
+        SELECT r.token, r.started_at, moment.now, r.job_id, _worker, r.attempt, r.result FROM moment, run r
+        RETURNING token;
     END IF;
 END $$;
 
@@ -717,7 +886,7 @@ SELECT holdfast.give_rights('holdfast.job', 'SELECT',
     'holdfast.hold_gates, holdfast.look_after'),
   holdfast.give_rights('holdfast.active', 'INSERT', 'INSERT, UPDATE, DELETE ON holdfast.breaker'),
   holdfast.give_rights('holdfast.active', 'INSERT', 'DELETE ON holdfast.unique_key'),
-  holdfast.give_rights('holdfast.active', 'INSERT', 'EXECUTE ON FUNCTION holdfast.pick_jobs, holdfast.claim_picked, '
+  holdfast.give_rights('holdfast.active', 'INSERT', 'EXECUTE ON FUNCTION holdfast.pick_jobs, holdfast.claim_limited, holdfast.claim_picked, '
     'holdfast.settle_attached, holdfast.settle_successes, holdfast.settle_outcomes'),
   holdfast.give_rights('holdfast.queue_setting', 'INSERT', 'DELETE ON holdfast.unique_key'),
   holdfast.give_rights('holdfast.queue_setting', 'INSERT', 'INSERT, UPDATE, DELETE ON holdfast.rule'),

@@ -15,7 +15,7 @@ SELECT holdfast.insert_fair_jobs($1::uuid[], $2::bytea[], $3::int4[], $4::text[]
 SELECT holdfast.insert_gated_jobs($1::uuid[], $2::bytea[], $3::int4[], $4::text[], $5::text[], $6::int2[], $7::text[],
                                   $8::int4[], $9::bytea[], $10::text[], $11::bytea[], $12::bytea[], $13::int4[],
                                   $14::int4[], $15::text[], $16::int2[], $17::text[], $18::int4[], $19::uuid[],
-                                  $20::text[])
+                                  $20::text[], $21::text[], $22::int4[])
 
 -- name: ordinary
 -- The same where some of the ids may be there already.
@@ -57,15 +57,16 @@ SELECT * FROM holdfast.take_unique($1::text[], $2::uuid[], $3::timestamptz[], $4
 
 -- name: write_bodies
 INSERT INTO holdfast.job (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers,
-                          expires_at, gates, created_at)
+                          expires_at, gates, limit_key, limit_size, created_at)
 SELECT id, task, queue, priority, tenant, payload, options, max_attempts,
        CASE WHEN tags IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(tags::jsonb)) END,
        metadata, headers, coalesce($15::timestamptz + expires_in_s * interval '1 second', to_timestamp(expires_at)),
-       gates, $15
+       gates, limit_key, limit_size, $15
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::text[], $6::bytea[], $7::bytea[], $8::int4[],
-            $9::text[], $10::bytea[], $11::bytea[], $12::float8[], $13::float8[], $14::text[])
+            $9::text[], $10::bytea[], $11::bytea[], $12::float8[], $13::float8[], $14::text[], $16::text[],
+            $17::int4[])
     AS j (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers, expires_in_s,
-          expires_at, gates)
+          expires_at, gates, limit_key, limit_size)
 ON CONFLICT DO NOTHING
 RETURNING id, expires_at
 
