@@ -19,15 +19,20 @@ class Tags:
     last: dict[tuple[Lane, str], tuple[int, JobId]] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
 
-    def give(self, lane: Lane, tenant: str, job_id: JobId, waiting: set[tuple[int, JobId]]) -> int:
-        """The tag of a job that goes to the tail; `waiting` is what waits in its lane."""
+    def give(self, lane: Lane, tenant: str, job_id: JobId, waiting: set[tuple[int, JobId, str]]) -> int:
+        """The tag of a job that goes to the tail; `waiting` is what waits in its lane, with tags and tenants."""
         if lane.queue not in self.tenanted:
             return 0
-        reached = self.reached.get(lane, 1)
+        cost = round(COST / self.weights.get(tenant, 1.0))
+        reached = self.reached.get(lane, 0)
+        tag = base = max(reached, 1)
         last = self.last.get((lane, tenant))
-        tag = reached
-        if last is not None and (last[0] <= reached or last in waiting):
-            tag = max(reached, last[0] + round(COST / self.weights.get(tenant, 1.0)))
+        if last is not None:
+            before = last[0] if last[0] <= reached or (*last, tenant) in waiting else None
+            if before is None:  # who cancels his last job does not begin anew beside his own backlog
+                others = [each for each, _, whose in waiting if whose == tenant and reached - cost < each < last[0]]
+                before = max(others, default=last[0] if last[0] <= base else None)
+            tag = base if before is None else max(base, before + cost)
         self.last[lane, tenant] = (tag, job_id)
         return tag
 
