@@ -69,7 +69,7 @@ _FUNCTIONS = {
     "dashboard": ("clock",),
     "api": _ENQUEUING,
     "operator": _ENQUEUING,
-    "worker": (*_ENQUEUING, "timeline", "claim_jobs", "settle_jobs", "settle_runs"),
+    "worker": (*_ENQUEUING, "timeline", "claim_jobs", "claim_entries", "settle_jobs", "settle_runs"),
 }
 _SEQUENCES = {"dashboard": (), "api": ("place",), "operator": ("place",), "worker": ("place", "run")}
 DUTIES = (*_TABLES, "migrator")

@@ -54,6 +54,7 @@ from holdfast.stores.postgres import (
     workers,
 )
 from holdfast.stores.postgres.beats import Beats
+from holdfast.stores.postgres.dispatching import Dispatching
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
 from holdfast.stores.postgres.flush import Flushed, flush
@@ -96,6 +97,7 @@ class PostgresStore:
             notify=not pooled,
             on_returned=self._floors.fall,
         )
+        self.dispatch = Dispatching(self._engine, self._wakeups, self._reopening)
         self._outbox = Outbox(self._engine.query, self._wakeups.tell)
         self._beats = Beats(self._engine)
 
@@ -142,7 +144,8 @@ class PostgresStore:
     def _tell(self, done: Tx | Flushed) -> None:
         if done.returned:
             self._floors.fall()
-        self._wakeups.tell(done.hints, returned=done.returned)
+        hints = self.dispatch.entered(done.entered, done.hints) if isinstance(done, Tx) else done.hints
+        self._wakeups.tell(hints, returned=done.returned)
 
     async def _do(self, verb: str, operation: Callable[[Tx], Awaitable[T]]) -> T:
         """A verb without a connection of its own; queues that it has drained may open. Waits for nobody's limits."""
@@ -174,7 +177,7 @@ class PostgresStore:
             inserting = partial(engine.call, "insert_jobs", engine.inserts)
             answers = await insert.insert_ordinary(inserting, jobs, engine.tenanted)
             if answers is not None:
-                self._wakeups.tell(Hint.READY)
+                self._wakeups.tell(self.dispatch.inserted(jobs, answers))
                 return answers
         line = engine.inserts if all(job.key is None for job in jobs) else engine.keyed
         operation = partial(insert.insert_jobs, jobs=jobs, whole=whole, shut=shut)
@@ -269,6 +272,8 @@ class PostgresStore:
         engine = self._engine
         flushed = await flush(partial(engine.call, "settle_jobs", engine.settlements), worker, settlements)
         self._tell(flushed)
+        if Hint.READY in flushed.hints:
+            await self.dispatch.returned(settlements)
         if len(flushed.tokens) == len(settlements):
             return [Verdict.APPLIED] * len(settlements)
         left = [each for each in settlements if each.token not in flushed.tokens]
