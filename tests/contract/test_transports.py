@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable
 
 import pytest
+import uvloop
 
 from holdfast.runtime.clock import SystemClock
 from holdfast.telemetry.hub import Telemetry
@@ -16,9 +18,10 @@ from holdfast.transports.store_alone import StoreAlone
 CHECKS = [pytest.param(check, id=name) for name, check in TRANSPORT_CHECKS.items()]
 
 
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize("check", CHECKS)
-def test_redis_streams_keep_the_contract(check: TransportCheck, redis_url: str) -> None:
-    asyncio.run(_run(check, redis_url))
+def test_redis_streams_keep_the_contract(check: TransportCheck, redis_url: str, run: Callable[..., None]) -> None:
+    run(_run(check, redis_url))
 
 
 async def _run(check: TransportCheck, url: str) -> None:

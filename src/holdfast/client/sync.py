@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
 from holdfast.client.dead import DeadLetters
+from holdfast.client.dispatch import STORE_ALONE, Dispatch
 from holdfast.client.enlisting import Enlistment, run_here
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
@@ -53,10 +54,12 @@ class Opened(NamedTuple):
 
     store: Store
     client: Client
+    dispatch: Dispatch = STORE_ALONE
 
     async def close(self) -> None:
         """Flush what is under way and close the store."""
         await self.client.close()
+        await self.dispatch.transport.close()
         await self.store.close()
 
 

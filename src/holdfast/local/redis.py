@@ -171,6 +171,15 @@ class LocalRedis:
                 return reader.read(int(answer[1:]) + 2)[:-2]
             return answer.strip()
 
+    def list_keys(self) -> list[str]:
+        """All keys of the first database; for few of them."""
+        with socket.create_connection((HOST, self.port), timeout=_ANSWER_S) as line:
+            line.sendall(_packed("AUTH", self.password) + _packed("KEYS", "*"))
+            reader = line.makefile("rb")
+            reader.readline()
+            count = int(reader.readline()[1:])
+            return [reader.read(int(reader.readline()[1:]) + 2)[:-2].decode() for _ in range(count)]
+
     def _launch(self) -> None:
         self._port = self._port or free_port("Redis")
         os.chown(self.directory, self._account.uid, self._account.gid)

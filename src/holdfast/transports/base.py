@@ -7,7 +7,7 @@ raises because the transport is away; `is_up` says so, and whoever announces or 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from holdfast.core.announcement import Announcement
@@ -30,7 +30,7 @@ class Reading(NamedTuple):
 
     entries: list[Entry]
     more: frozenset[Lane] = frozenset()
-    """Lanes in which there may be more to read."""
+    """Lanes that have more to read."""
 
 
 NOTHING = Reading([])
@@ -94,6 +94,10 @@ class Transport(Protocol):
 
     @property
     def is_up(self) -> bool: ...
+
+    def consumer(self, name: str, *, wake: Callable[[], None]) -> Consumer:
+        """What a worker of this name reads with; `wake` is called when something has come, or the way has changed."""
+        ...
 
     def publish(self, announcements: Sequence[Announcement]) -> bool:
         """Have these delivered soon, without waiting. False: they were not taken, so that others have to be told

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from uuid import uuid4
 
 from holdfast.core.announcement import Announcement
@@ -20,17 +20,11 @@ URGENT, CALM, ELSEWHERE = Lane("mail", 9), Lane("mail", 5), Lane("reports", 5)
 LANES = (URGENT, CALM, ELSEWHERE)
 
 
-class MakesConsumers(Transport, Protocol):
-    """A transport with what the app uses to read from it."""
-
-    def consumer(self, name: str, *, wake: Callable[[], None]) -> Consumer: ...
-
-
 class Two(NamedTuple):
     """Of the same installation, in two processes."""
 
-    here: MakesConsumers
-    there: MakesConsumers
+    here: Transport
+    there: Transport
 
 
 TransportCheck = Callable[[Two], Awaitable[None]]

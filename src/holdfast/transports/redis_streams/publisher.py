@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 
 from holdfast.core.announcement import Announcement
 from holdfast.core.fairness import Lane
+from holdfast.runtime.failpoints import FailpointHit, afailpoint
+from holdfast.transports.moments import PUBLISH_BEGIN, PUBLISH_DONE
 from holdfast.transports.redis_streams.connection import FAILURES, Connection
 from holdfast.transports.redis_streams.keys import Keys
 from holdfast.transports.redis_streams.scripts import PUBLISH
@@ -71,7 +73,11 @@ class Publisher:
             await asyncio.sleep(0)
             while self._pending:
                 batch, self._pending = self._pending[:_BATCH], self._pending[_BATCH:]
+                await afailpoint(PUBLISH_BEGIN)
                 await self.send(batch)
+                await afailpoint(PUBLISH_DONE)
+        except FailpointHit:
+            self._give_up()
         except FAILURES as error:
             self._give_up()
             self._connection.failed(error)

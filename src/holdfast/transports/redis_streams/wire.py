@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
+from typing import Any, cast
 
 import hiredis
 
@@ -41,8 +41,7 @@ class Wire(asyncio.Protocol):
         self.is_open = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, and no subclass of it
         self.is_open = True
 
     def data_received(self, data: bytes) -> None:

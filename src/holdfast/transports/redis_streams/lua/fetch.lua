@@ -7,7 +7,12 @@
 -- An entry leaves the stream together with the group's note that it was read: nothing is left of it. Only the worker
 -- that has committed a claim asks for that, so an entry that was read and led to nothing is still there.
 -- Answers {entries, more}. entries: number of the lane, id, content of the field `j`, and so on; a content of one `?`
--- is that of an entry that is not ours. more: the numbers of the lanes that are not empty.
+-- is that of an entry that is not ours. more: the numbers of the lanes that have entries which nobody has read.
+local function unread(key)
+  local group = redis.call('XINFO', 'GROUPS', key)[1]
+  return not group or redis.call('XRANGE', key, '(' .. group[8], '+', 'COUNT', 1)[1] ~= nil
+end
+
 local consumer, at, quotas = ARGV[1], 2, {}
 for i = 1, #KEYS do
   local count = tonumber(ARGV[at + 1])
@@ -23,7 +28,7 @@ local entries, more, n = {}, {}, 0
 for i = 1, #KEYS do
   local key = KEYS[i]
   if redis.call('XLEN', key) > 0 then
-    more[#more + 1] = i
+    local got = 0
     if quotas[i] ~= '0' then
       local read = redis.pcall('XREADGROUP', 'GROUP', 'workers', consumer, 'COUNT', quotas[i], 'STREAMS', key, '>')
       if read and read.err then
@@ -34,6 +39,7 @@ for i = 1, #KEYS do
         read = redis.call('XREADGROUP', 'GROUP', 'workers', consumer, 'COUNT', quotas[i], 'STREAMS', key, '>')
       end
       if read then
+        got = #read[1][2]
         for _, entry in ipairs(read[1][2]) do
           local fields = entry[2]
           entries[n + 1], entries[n + 2] = i, entry[1]
@@ -41,6 +47,9 @@ for i = 1, #KEYS do
           n = n + 3
         end
       end
+    end
+    if got == tonumber(quotas[i]) and unread(key) then
+      more[#more + 1] = i
     end
   end
 end
