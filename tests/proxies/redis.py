@@ -21,6 +21,7 @@ class RedisProxy:
         self._flowing.set()
         self._delay_s = 0.0
         self._answer: bytes | None = None
+        self._rewritten = (b"", b"")
         self._server: asyncio.Server | None = None
         self._port = 0
         self._writers: set[asyncio.StreamWriter] = set()
@@ -66,6 +67,11 @@ class RedisProxy:
         """Whatever is asked is answered with this line, by the proxy; None: by the server again."""
         self._answer = None if line is None else f"{line}\r\n".encode()
         self.cut()
+
+    def rewrite(self, old: bytes, new: bytes) -> None:
+        """In every answer, from now on; of the same length."""
+        assert len(old) == len(new)
+        self._rewritten = (old, new)
 
     def lead_to(self, server: LocalRedis) -> None:
         """As after a fail-over, from now on; the password is the first server's."""
@@ -130,5 +136,5 @@ class RedisProxy:
             await self._flowing.wait()
             if is_answer and self._delay_s:
                 await asyncio.sleep(self._delay_s)
-            writer.write(data)
+            writer.write(data.replace(*self._rewritten) if is_answer and self._rewritten[0] else data)
             await writer.drain()

@@ -20,7 +20,9 @@ QUICK = {"appendfsync": "no"}
 class StartRedis(Protocol):
     """What the fixture `start_redis` is."""
 
-    def __call__(self, *, settings: Mapping[str, str] | None = None, binary: Path | None = None) -> LocalRedis: ...
+    def __call__(
+        self, *, settings: Mapping[str, str] | None = None, binary: Path | None = None, sentinel: bool = False
+    ) -> LocalRedis: ...
 
 
 def shared_redis() -> LocalRedis:
@@ -47,8 +49,11 @@ def start_redis() -> Iterator[StartRedis]:
     """Starts a server for this test alone: `start_redis(settings={"maxmemory": "10mb"}, binary=…)`."""
     started: list[LocalRedis] = []
 
-    def start(*, settings: Mapping[str, str] | None = None, binary: Path | None = None) -> LocalRedis:
-        server = LocalRedis(own_directory(), settings=QUICK | dict(settings or {}), binary=binary, temporary=True)
+    def start(
+        *, settings: Mapping[str, str] | None = None, binary: Path | None = None, sentinel: bool = False
+    ) -> LocalRedis:
+        wanted = ({} if sentinel else QUICK) | dict(settings or {})
+        server = LocalRedis(own_directory(), settings=wanted, binary=binary, temporary=True, sentinel=sentinel)
         started.append(server)
         server.start()
         return server

@@ -43,6 +43,7 @@ class LocalRedis:
         settings: Mapping[str, str] | None = None,
         binary: Path | None = None,
         temporary: bool = False,
+        sentinel: bool = False,
     ) -> None:
         """`settings` are lines of Redis's own configuration; `binary` defaults to the wheel's server."""
         self.directory = Path(directory).absolute()
@@ -52,6 +53,7 @@ class LocalRedis:
         self._occupancy = Occupancy(self.directory, server="Redis")
         self._port = port
         self._temporary = temporary
+        self._sentinel = sentinel
 
     def __enter__(self) -> Self:
         try:
@@ -184,7 +186,7 @@ class LocalRedis:
         self._port = self._port or free_port("Redis")
         os.chown(self.directory, self._account.uid, self._account.gid)
         if not self.passfile.exists():
-            write_private(self.passfile, secrets.token_urlsafe(24))
+            write_private(self.passfile, self.settings.get("requirepass") or secrets.token_urlsafe(24))
         self.data.mkdir(mode=0o700, exist_ok=True)
         os.chown(self.data, self._account.uid, self._account.gid)
         fixed = {
@@ -195,13 +197,17 @@ class LocalRedis:
             "requirepass": self.password,  # in a file that others cannot read, unlike the words of a command
             "masterauth": self.password,
         }
-        lines = [f"{name} {value}\n" for name, value in {**_SETTINGS, **fixed, **self.settings}.items()]
+        if self._sentinel:  # which knows nothing of data
+            usual = {name: fixed[name] for name in ("bind", "port", "dir", "pidfile", "requirepass")}
+        else:
+            usual = _SETTINGS | fixed
+        lines = [f"{name} {value}\n" for name, value in {**usual, **self.settings}.items()]
         configuration = self.directory / "redis.conf"
         write_private(configuration, "".join(lines), self._account)
         (self.directory / "pid").unlink(missing_ok=True)
         (self.directory / "port").write_text(str(self._port), "utf-8")
         self._occupancy.launch(
-            [str(self.binary), str(configuration)],
+            [str(self.binary), str(configuration), *(["--sentinel"] if self._sentinel else [])],
             account=as_user(self._account),
             stop_signal=signal.SIGKILL if self._temporary else signal.SIGTERM,
             temporary=self._temporary,

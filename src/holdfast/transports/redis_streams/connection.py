@@ -3,7 +3,9 @@
 Duties:
 1. Connections are made here, each looked at by `examination` before it is used.
 2. The first failure of any of them makes the transport be away: everybody does without it from then on, at once.
-3. While it is away one connection is tried, less and less often; when it works, the transport is back.
+3. While it is away one connection is tried, less and less often; when it can be written to, the transport is back.
+4. One that refuses again as soon as it is back (somebody else's key in place of ours, say) is left alone for longer and
+   longer, up to a minute: a change of state is worth a line in the log, and not one every second.
 """
 
 from __future__ import annotations
@@ -25,13 +27,24 @@ from holdfast.transports.redis_streams.wire import Refusal, Unreachable, Wire, c
 #: A Redis that takes longer for an answer does not save anybody time: the store is as quick.
 ANSWER_S = 0.5
 FAILURES = (Unreachable, Refusal, ConfigError)
+#: One that was there for so long was well.
+_STEADY_S = 10.0
 
 
 class Connection:
     """All connections of one process to one Redis."""
 
-    def __init__(self, address: Address, *, clock: Clock, telemetry: Telemetry, answer_s: float = ANSWER_S) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        trial_key: str,
+        clock: Clock,
+        telemetry: Telemetry,
+        answer_s: float = ANSWER_S,
+    ) -> None:
         self._address = address
+        self._trial_key = trial_key
         self._clock = clock
         self._telemetry = telemetry
         self._answer_s = answer_s
@@ -39,6 +52,9 @@ class Connection:
         self._trial = self.line()
         self._watchers: list[Callable[[], None]] = []
         self._backoff = Backoff(0.05, 2.0)
+        self._distrust = Backoff(1.0, 60.0)
+        self._up_since_s = float("-inf")
+        self._closed = False
         self._down_since_s: float | None = None
         self._returning: asyncio.Task[None] | None = None
         self.is_up = False
@@ -63,16 +79,17 @@ class Connection:
     async def open(self) -> None:
         """ConfigError where a person has to act; a server that is away is tried again later."""
         try:
-            await self._trial.ask("PING")
+            await self._try()
         except ConfigError:
             raise
         except (Unreachable, Refusal) as error:
             self.failed(error)
         else:
             self.is_up = True
+            self._up_since_s = self._clock.monotonic()
 
     async def close(self) -> None:
-        self.is_up = False
+        self.is_up, self._closed = False, True
         if self._returning is not None:
             self._returning.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -82,27 +99,36 @@ class Connection:
 
     def failed(self, error: BaseException) -> None:
         """Something went wrong on one of the lines: none is trusted."""
-        if self._returning is None:
+        if self._returning is None and not self._closed:
             self.is_up = False
             self._down_since_s = self._clock.monotonic()
             self._telemetry.emit(TransportDown(self._address.place, str(error)))
-            self._returning = asyncio.get_running_loop().create_task(self._return(), name="holdfast-redis")
+            self._returning = asyncio.get_running_loop().create_task(self._return(error), name="holdfast-redis")
             for line in self._lines:
                 line.drop()
             self._tell()
 
-    async def _return(self) -> None:
+    async def _return(self, error: BaseException) -> None:
+        if isinstance(error, Refusal) and self._clock.monotonic() - self._up_since_s < _STEADY_S:
+            await asyncio.sleep(self._distrust.next())
+        else:
+            self._distrust.reset()
         while True:
             await asyncio.sleep(self._backoff.next())
             with contextlib.suppress(*FAILURES):
-                await self._trial.ask("PING")
+                await self._try()
                 break
         self._backoff.reset()
         self._returning = None
         self.is_up = True
         assert self._down_since_s is not None
-        self._telemetry.emit(TransportUp(self._address.place, self._clock.monotonic() - self._down_since_s))
+        self._up_since_s = self._clock.monotonic()
+        self._telemetry.emit(TransportUp(self._address.place, self._up_since_s - self._down_since_s))
         self._tell()
+
+    async def _try(self) -> None:
+        """Whether it takes what is written: it may be a replica, full, or unable to write to its disk."""
+        await self._trial.ask("SET", self._trial_key, "", "PX", 1)
 
     async def _connect(self) -> Wire:
         try:

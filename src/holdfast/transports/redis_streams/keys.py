@@ -2,6 +2,7 @@
 
     {prefix}:{queue}:N      a stream per lane, N its priority from 0 to 9; the braces are part of the key
     {prefix}:{queue}:meta   a hash: `born` and `filled` (see lua/watch.lua), `cursor:N` (see lua/recover.lua)
+    {prefix}:trial          written when a connection is tried, and gone within a millisecond
 
 The queue's name is in braces so that all its keys are on one node of a Redis Cluster: a script works on those of one
 node only. Names of queues have no braces.

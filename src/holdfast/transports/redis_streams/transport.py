@@ -45,7 +45,9 @@ class RedisStreams:
         self._abandoned_s = abandoned_s
         self._dead_s = dead_s
         self._keys = Keys(prefix)
-        self._connection = Connection(address, clock=clock, telemetry=telemetry, answer_s=answer_s)
+        self._connection = Connection(
+            address, trial_key=f"{prefix}:trial", clock=clock, telemetry=telemetry, answer_s=answer_s
+        )
         self._publisher = Publisher(self._connection, self._keys, on_undelivered=on_undelivered, bound=bound)
         self._line = self._connection.line()
         self._marks: dict[str, bytes] = {}
