@@ -4,8 +4,9 @@ Duties:
 1. Read announcements within each lane's quota, and claim those jobs. What cannot be claimed was taken or has ended: it
    is acknowledged, as what was claimed is, after the store has committed.
 2. Of every lane take a tenth straight from the store, oldest first, and all that is left where the announcements came
-   short: so a lost one costs seconds at most, also in a backlog. A lane of which the store had nothing is not looked at
-   again for a moment, or a hint: what is new there is announced.
+   short: so a lost one costs seconds at most, also in a backlog. Tenths are saved up, so that one claim in a few rounds
+   takes them together. A lane of which the store had nothing is not looked at again for a moment, or a hint: what is
+   new there is announced.
 3. Where announcements name no job (lanes with tenants), the store's order decides: they are a reason to look there.
 4. While idle, have announcements come by themselves. What there is no room for then is handed on.
 5. Without a transport, or while it is away, the store is all there is; nothing else changes.
@@ -30,6 +31,8 @@ from holdfast.transports.moments import FETCH_BEGIN, FETCH_CLAIMED, FETCH_DONE
 STORE_SHARE = 0.1
 #: For so long nobody looks again into a lane of which the store had nothing, unless something says that it has.
 LOOK_EVERY_S = 0.1
+#: Tenths are claimed when there are so many of them, or after so long.
+_SAVED_UP, _SAVED_FOR_S = 25, 0.05
 _LISTENED_AT_ONCE = 10
 
 
@@ -47,6 +50,7 @@ class Intake:
         self._held: dict[Lane, deque[Entry]] = {}
         self._more: frozenset[Lane] = frozenset()
         self._shares: dict[Lane, float] = {}
+        self._shared_at_s = float("-inf")
         self._look_at_s: dict[Lane, float] = {}
 
     def hint(self) -> None:
@@ -105,14 +109,24 @@ class Intake:
     async def _read(self, plan: Mapping[Lane, int]) -> list[Entry]:
         if self._held:
             return [self._next_held(lane) for lane, quota in plan.items() for _ in range(quota) if lane in self._held]
+        await _passed(FETCH_BEGIN)
+        entries, self._more = await self._consumer.read(self._announced_part(plan))
+        return entries
+
+    def _announced_part(self, plan: Mapping[Lane, int]) -> dict[Lane, int]:
+        """The plan without what is to come straight from the store."""
+        for lane, quota in plan.items():
+            self._shares[lane] = self._shares.get(lane, 0.0) + STORE_SHARE * quota
+        now_s = self._clock.monotonic()
+        if sum(self._shares.values()) < _SAVED_UP and now_s - self._shared_at_s < _SAVED_FOR_S:
+            return dict(plan)
+        self._shared_at_s = now_s
         quotas = {}
         for lane, quota in plan.items():
-            share = self._shares.get(lane, 0.0) + STORE_SHARE * quota
-            self._shares[lane] = share % 1.0
-            quotas[lane] = quota - min(quota, int(share))
-        await _passed(FETCH_BEGIN)
-        entries, self._more = await self._consumer.read(quotas)
-        return entries
+            share = min(quota, int(self._shares[lane]))
+            self._shares[lane] = min(self._shares[lane] - share, float(_SAVED_UP))
+            quotas[lane] = quota - share
+        return quotas
 
     async def _claim_announced(
         self, entries: list[Entry], *, deadline_s: float, on_claim: Callable[[Claim], None]
