@@ -15,14 +15,14 @@ class RedisProxy:
     """`with RedisProxy(server) as proxy:`, and clients connect to `proxy.url`. Its methods may be called anywhere."""
 
     def __init__(self, server: LocalRedis) -> None:
-        self._target = server
+        self.server = server
         self._thread = LoopThread("redis-proxy")
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._delay_s = 0.0
         self._answer: bytes | None = None
         self._rewritten = (b"", b"")
-        self._server: asyncio.Server | None = None
+        self._listening: asyncio.Server | None = None
         self._port = 0
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -38,7 +38,7 @@ class RedisProxy:
 
     @property
     def url(self) -> str:
-        return f"redis://:{self._target.password}@127.0.0.1:{self._port}/0"
+        return f"redis://:{self.server.password}@127.0.0.1:{self._port}/0"
 
     def admit(self) -> None:
         """New connections are let in (again)."""
@@ -75,18 +75,18 @@ class RedisProxy:
 
     def lead_to(self, server: LocalRedis) -> None:
         """As after a fail-over, from now on; the password is the first server's."""
-        server.ask("CONFIG", "SET", "requirepass", self._target.password)
-        self._target = server
+        server.ask("CONFIG", "SET", "requirepass", self.server.password)
+        self.server = server
         self.cut()
 
     async def _admit(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, reuse_address=True)
-        self._port = self._server.sockets[0].getsockname()[1]
+        self._listening = await asyncio.start_server(self._serve, "127.0.0.1", self._port, reuse_address=True)
+        self._port = self._listening.sockets[0].getsockname()[1]
 
     async def _refuse(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
         self._cut()
 
     def _cut(self) -> None:
@@ -110,7 +110,7 @@ class RedisProxy:
                     writer.write(self._answer)
                 return
             with contextlib.suppress(OSError):
-                back, forth = await asyncio.open_connection("127.0.0.1", self._target.port)
+                back, forth = await asyncio.open_connection("127.0.0.1", self.server.port)
                 self._writers.add(forth)
                 pumps = [
                     asyncio.create_task(self._pump(reader, forth, 0)),

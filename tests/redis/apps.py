@@ -15,7 +15,7 @@ from holdfast.telemetry.events import Event
 from holdfast.transports.redis_streams import parse_address
 from holdfast.transports.redis_streams.wire import Wire, connect
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Shop:

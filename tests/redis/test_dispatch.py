@@ -369,3 +369,18 @@ async def test_redis_goes_and_comes_back_and_each_is_said_once(
             await here.until_ran(50 * (n + 1) + 1)
     told = [type(event) for event in here.told(TransportDown, TransportUp)]
     assert told == [TransportDown, TransportUp] * 3
+
+
+@scene
+async def test_what_could_not_be_announced_is_hinted_of(postgres_tables: PostgresSchema, own_redis: LocalRedis) -> None:
+    """A producer that believes Redis to be there finds out when it has committed; workers hear of it by the store."""
+    here, producer = (Shop(postgres_tables, own_redis.url, poll_s=LONG_S) for _ in range(2))
+    async with here.hf, producer.hf, here.hf.worker():
+        await producer.enqueue(0)
+        await here.until_ran(1)
+        own_redis.kill()
+        await until(lambda: bool(here.told(TransportDown)), "the worker to do without")
+        assert producer.told(TransportDown) == [], "nobody has asked it for anything"
+        await producer.enqueue(1)
+        await here.until_ran(2)
+        assert len(producer.told(TransportDown)) == 1
