@@ -18,7 +18,9 @@ from holdfast.core.state import State
 from holdfast.stores.base import Claim, Hint, Inserted, InsertResult
 from holdfast.stores.dispatch import Announce
 from holdfast.stores.postgres import claim
-from holdfast.stores.postgres.transaction import Place
+from holdfast.stores.postgres.floors import Floors
+from holdfast.stores.postgres.flush import Flushed
+from holdfast.stores.postgres.transaction import Place, Tx
 
 if TYPE_CHECKING:
     from holdfast.stores.postgres.engine import Engine
@@ -32,10 +34,15 @@ class Dispatching:
     """`stores.dispatch.DispatchStore` of one PostgreSQL store."""
 
     def __init__(
-        self, engine: Engine, wakeups: Wakeups, reopening: Callable[[None, Collection[str]], Awaitable[None]]
+        self,
+        engine: Engine,
+        wakeups: Wakeups,
+        floors: Floors,
+        reopening: Callable[[None, Collection[str]], Awaitable[None]],
     ) -> None:
         self._engine = engine
         self._wakeups = wakeups
+        self._floors = floors
         self._reopening = reopening
         self._announce: Announce | None = None
 
@@ -93,8 +100,14 @@ class Dispatching:
         )
         return Hint.NOTHING if told else Hint.READY
 
-    def entered(self, places: Iterable[Place], hints: Hint) -> Hint:
-        """The same of what a transaction has made ready; its other hints stay."""
+    def tell(self, done: Tx | Flushed) -> None:
+        """Something is committed: announce what it has made ready, and give hints of everything else."""
+        if done.returned:
+            self._floors.fall()
+        hints = self._unannounced(done.entered, done.hints) if isinstance(done, Tx) else done.hints
+        self._wakeups.tell(hints, returned=done.returned)
+
+    def _unannounced(self, places: Iterable[Place], hints: Hint) -> Hint:
         if self._announce is None or Hint.READY not in hints:
             return hints
         told = [_announcement(place.job_id, place.queue, place.priority, place.tag) for place in places]

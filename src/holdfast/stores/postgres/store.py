@@ -57,7 +57,7 @@ from holdfast.stores.postgres.beats import Beats
 from holdfast.stores.postgres.dispatching import Dispatching
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
-from holdfast.stores.postgres.flush import Flushed, flush
+from holdfast.stores.postgres.flush import flush
 from holdfast.stores.postgres.gates import Gates
 from holdfast.stores.postgres.outbox import Outbox
 from holdfast.stores.postgres.statements import DEFAULT_SCHEMA
@@ -88,7 +88,8 @@ class PostgresStore:
         self.schema = schema
         self._pooled = pooled
         self._clock = clock or SystemClock()
-        self._engine = Engine(url, schema=schema, pooled=pooled, place=opening.place_of(url, schema), tell=self._tell)
+        place = opening.place_of(url, schema)
+        self._engine = Engine(url, schema=schema, pooled=pooled, place=place, tell=lambda tx: self.dispatch.tell(tx))
         self._floors = Floors(self._clock)
         self._gates = Gates(self._engine.look, self._engine.tenanted, watermarks=watermarks, clock=self._clock)
         self._wakeups = Wakeups(
@@ -97,7 +98,7 @@ class PostgresStore:
             notify=not pooled,
             on_returned=self._floors.fall,
         )
-        self.dispatch = Dispatching(self._engine, self._wakeups, self._reopening)
+        self.dispatch = Dispatching(self._engine, self._wakeups, self._floors, self._reopening)
         self._outbox = Outbox(self._engine.query, self._wakeups.tell)
         self._beats = Beats(self._engine)
 
@@ -140,12 +141,6 @@ class PostgresStore:
 
     def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
         return self._wakeups.subscribe(callback)
-
-    def _tell(self, done: Tx | Flushed) -> None:
-        if done.returned:
-            self._floors.fall()
-        hints = self.dispatch.entered(done.entered, done.hints) if isinstance(done, Tx) else done.hints
-        self._wakeups.tell(hints, returned=done.returned)
 
     async def _do(self, verb: str, operation: Callable[[Tx], Awaitable[T]]) -> T:
         """A verb without a connection of its own; queues that it has drained may open. Waits for nobody's limits."""
@@ -271,7 +266,7 @@ class PostgresStore:
             return []
         engine = self._engine
         flushed = await flush(partial(engine.call, "settle_jobs", engine.settlements), worker, settlements)
-        self._tell(flushed)
+        self.dispatch.tell(flushed)
         if Hint.READY in flushed.hints:
             await self.dispatch.returned(settlements)
         if len(flushed.tokens) == len(settlements):
