@@ -37,6 +37,10 @@ _RATIOS = [
     ("drain, one worker", "baseline: claim and settle"),
     ("drain, one worker", "peer: Huey on SQLite, drain"),
     ("postgres: enqueue in bulk", "postgres baseline: insert in bulk"),
+    ("postgres gates: enqueue, a key for each job", "postgres gates: enqueue, none"),
+    ("postgres gates: enqueue, 1,000 keys of 100", "postgres gates: enqueue, none"),
+    ("postgres gates: drain, a key for each job", "postgres gates: drain, none"),
+    ("postgres gates: drain, 1,000 keys of 100", "postgres gates: drain, none"),
     ("postgres: drain, under a supervisor", "postgres: drain, the same without one"),
     ("postgres: drain, one worker", "postgres baseline: drain, one process"),
     ("postgres: drain, two workers", "postgres baseline: drain, two processes"),
@@ -113,8 +117,8 @@ def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> 
     def pgqueuer(processes: int) -> Figures | None:
         return pgqueuer_peer.drain(fresh(), jobs // 2, processes=processes, cost=cost, python=peer_python)
 
-    def library(scenario: str, processes: int = 1) -> Figures:
-        return postgres_library.measure(fresh(), scenario, jobs, processes=processes, cost=cost)
+    def library(scenario: str, processes: int = 1, task: str = "noop") -> Figures:
+        return postgres_library.measure(fresh(), scenario, jobs, processes=processes, task=task, cost=cost)
 
     return {
         "postgres: enqueue in bulk": (_COSTS, lambda: library("bulk")),
@@ -130,6 +134,12 @@ def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> 
             lambda: supervised.drain(fresh(), 4 * jobs, supervised.ALONE),
         ),
         "postgres: idle supervisor, its processes": ("% of a core", lambda: supervised.idle(fresh())),
+        "postgres gates: enqueue, none": (_COSTS, lambda: library("bulk")),
+        "postgres gates: enqueue, a key for each job": (_COSTS, lambda: library("bulk", task="distinct")),
+        "postgres gates: enqueue, 1,000 keys of 100": (_COSTS, lambda: library("bulk", task="shared")),
+        "postgres gates: drain, none": (_COSTS, lambda: library("drain")),
+        "postgres gates: drain, a key for each job": (_COSTS, lambda: library("drain", task="distinct")),
+        "postgres gates: drain, 1,000 keys of 100": (_COSTS, lambda: library("drain", task="shared")),
         "postgres: pickup, p50 p99": ("ms", lambda: postgres_library.pickup(fresh(), 300)),
         "postgres: claim of 50, 1,000 and 1,000,000 waiting": (
             "µs of server CPU, times",

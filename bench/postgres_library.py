@@ -1,4 +1,4 @@
-"""The library on PostgreSQL, as a contender: `python -m bench.postgres_library URL SCENARIO JOBS [REDIS]`."""
+"""The library on PostgreSQL, as a contender: `python -m bench.postgres_library URL SCENARIO JOBS [TASK [REDIS]]`."""
 
 from __future__ import annotations
 
@@ -17,25 +17,32 @@ CALLERS = 100
 
 
 def measure(
-    url: str, scenario: str, jobs: int, *, processes: int = 1, cost: Callable[[], Cost], redis: str = ""
+    url: str,
+    scenario: str,
+    jobs: int,
+    *,
+    processes: int = 1,
+    task: str = "noop",
+    cost: Callable[[], Cost],
+    redis: str = "",
 ) -> Figures:
     """A scenario in so many processes, on tables of its own; with a Redis beside them where one is named."""
-    asyncio.run(_prepare(url, jobs if scenario == "drain" else 0, redis))
+    asyncio.run(_prepare(url, jobs if scenario == "drain" else 0, task, redis=redis))
     share = jobs // processes
-    command = [sys.executable, "-m", "bench.postgres_library", url, scenario, str(share), redis]
+    command = [sys.executable, "-m", "bench.postgres_library", url, scenario, str(share), task, redis]
     return run([command] * processes, cost=cost)
 
 
 def pickup(url: str, jobs: int, *, redis: str = "") -> tuple[float, float]:
     """Milliseconds from before the enqueue to the start of the run, in one process: p50 and p99."""
-    asyncio.run(_prepare(url, 0, redis))
+    asyncio.run(_prepare(url, 0, redis=redis))
     return _percentiles(url, "pickup", jobs, redis)
 
 
 def pickup_elsewhere(url: str, jobs: int, *, redis: str = "") -> tuple[float, float]:
     """The same with an idle worker in another process."""
-    asyncio.run(_prepare(url, 0, redis))
-    words = [sys.executable, "-m", "bench.postgres_library", url, "work", "0", redis]
+    asyncio.run(_prepare(url, 0, redis=redis))
+    words = [sys.executable, "-m", "bench.postgres_library", url, "work", "0", "noop", redis]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         worker.stdout.readline()
@@ -46,19 +53,20 @@ def pickup_elsewhere(url: str, jobs: int, *, redis: str = "") -> tuple[float, fl
 
 
 def _percentiles(url: str, scenario: str, jobs: int, redis: str) -> tuple[float, float]:
-    command = [sys.executable, "-m", "bench.postgres_library", url, scenario, str(jobs), redis]
+    command = [sys.executable, "-m", "bench.postgres_library", url, scenario, str(jobs), "noop", redis]
     p50, p99 = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-2:]
     return float(p50), float(p99)
 
 
-async def _prepare(url: str, jobs: int, redis: str) -> None:
-    from bench.tasks import hf, noop
+async def _prepare(url: str, jobs: int, task: str = "noop", *, redis: str = "") -> None:
+    from bench import tasks
+    from bench.tasks import hf
 
     hf.config = hf.config.with_arguments(url=url, redis=redis)
     await hf.migrate()
     async with hf:
         for start in range(0, jobs, 1000):
-            await hf.enqueue_many([_mixed(noop, number) for number in range(start, start + 1000)])
+            await hf.enqueue_many([_mixed(getattr(tasks, task), number) for number in range(start, start + 1000)])
 
 
 def _mixed(noop: object, number: int) -> object:
@@ -66,14 +74,16 @@ def _mixed(noop: object, number: int) -> object:
     return noop.options(priority=(9, 7, 5)[number % 3]).request(number)  # type: ignore[attr-defined]  # a task, imported later
 
 
-async def bulk(jobs: int) -> None:
-    from bench.tasks import hf, noop
+async def bulk(jobs: int, task: str = "noop") -> None:
+    from bench import tasks
+    from bench.tasks import hf
 
+    called = getattr(tasks, task)
     async with hf:
-        await noop.enqueue(0)
+        await called.enqueue(0)
         with Track() as track:
             for start in range(0, jobs, 1000):
-                await hf.enqueue_many([noop.request(number) for number in range(start, start + 1000)])
+                await hf.enqueue_many([called.request(number) for number in range(start, start + 1000)])
             track.jobs = jobs
 
 
@@ -150,10 +160,13 @@ def _show(waits: list[float]) -> None:
 
 if __name__ == "__main__":
     url, scenario, jobs = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    redis = sys.argv[4] if len(sys.argv) > 4 else ""
+    redis = sys.argv[5] if len(sys.argv) > 5 else ""
     from bench.tasks import hf
     from holdfast.runtime.loop import run_loop
 
     hf.config = hf.config.with_arguments(url=url, redis=redis)
-    scenarios = {"bulk": bulk, "callers": callers, "drain": drain, "pickup": pickups}
-    run_loop((scenarios | {"elsewhere": elsewhere, "work": work})[scenario](jobs))
+    if scenario == "bulk":
+        run_loop(bulk(jobs, *sys.argv[4:5]))
+    else:
+        scenarios = {"callers": callers, "drain": drain, "pickup": pickups, "elsewhere": elsewhere, "work": work}
+        run_loop(scenarios[scenario](jobs))

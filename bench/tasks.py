@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast import Holdfast
+from holdfast import Holdfast, Limit
 
 hf = Holdfast(os.environ.get("BENCH_URL", ":memory:"), high_watermark=10_000_000, low_watermark=1_000)
 
@@ -16,6 +16,16 @@ started: dict[int, float] = {}
 @hf.task
 async def noop(number: int) -> None:
     """Does nothing."""
+
+
+@hf.task(concurrency=Limit(1, key=lambda number: number))
+async def distinct(number: int) -> None:
+    """The same under a limit, each with a key of its own."""
+
+
+@hf.task(concurrency=Limit(100, key=lambda number: number % 1000))
+async def shared(number: int) -> None:
+    """The same under a limit of a hundred for each of a thousand keys."""
 
 
 @hf.task

@@ -15,9 +15,11 @@ from importlib.metadata import version
 
 from holdfast.app import Holdfast
 from holdfast.client.handle import JobHandle
+from holdfast.client.limits import LimitInfo
 from holdfast.client.placing import Placement, RoutedCall
 from holdfast.client.sync import SyncJobHandle
 from holdfast.client.task import Task
+from holdfast.client.tasks import TaskInfo
 from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults
 from holdfast.core.error_class import ErrorClass
@@ -36,6 +38,7 @@ from holdfast.core.errors import (
     KeyHeld,
     LeaseLost,
     NotOpen,
+    NotUnique,
     OutcomeUnknown,
     PermanentError,
     QueueFull,
@@ -49,13 +52,17 @@ from holdfast.core.errors import (
     StoreUnavailable,
     UnknownTask,
 )
+from holdfast.core.explanation import Explanation, Reason
 from holdfast.core.job import JobInfo
+from holdfast.core.limit_options import Breaker, Limit, Rate
+from holdfast.core.once_options import Debounce, Throttle, Unique
 from holdfast.core.provide import PROVIDED, Provide
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.routing import Route
 from holdfast.core.state import State
 from holdfast.core.unset import UNSET
 from holdfast.stores.base import CancelAnswer
+from holdfast.stores.flow import BreakerInfo, SettingChange
 from holdfast.worker.context import CurrentJob, current_job
 from holdfast.worker.middleware import CallNext
 
@@ -64,13 +71,17 @@ __version__ = version("holdfast")
 __all__ = [
     "PROVIDED",
     "UNSET",
+    "Breaker",
+    "BreakerInfo",
     "CallNext",
     "CancelAnswer",
     "Config",
     "ConfigError",
     "CurrentJob",
+    "Debounce",
     "ErrorClass",
     "ErrorClasses",
+    "Explanation",
     "HardTimeout",
     "Holdfast",
     "HoldfastError",
@@ -85,17 +96,23 @@ __all__ = [
     "JobStateError",
     "KeyHeld",
     "LeaseLost",
+    "Limit",
+    "LimitInfo",
     "NotOpen",
+    "NotUnique",
     "OutcomeUnknown",
     "PermanentError",
     "Placement",
     "Provide",
     "QueueFull",
+    "Rate",
+    "Reason",
     "RetryLater",
     "RetryPolicy",
     "Route",
     "RoutedCall",
     "RoutingFailed",
+    "SettingChange",
     "SoftTimeout",
     "StartupFailed",
     "State",
@@ -106,6 +123,9 @@ __all__ = [
     "SyncJobHandle",
     "Task",
     "TaskDefaults",
+    "TaskInfo",
+    "Throttle",
+    "Unique",
     "UnknownTask",
     "__version__",
     "current_job",

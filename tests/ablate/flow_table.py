@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from tests.ablate.ablation import Ablation
+from tests.ablate.client_gates_table import OF_USERS
+from tests.ablate.sqlite_gates_table import AT_SQLITES_GATES
 
 CLASSES = "src/holdfast/core/error_classes.py"
 BOUNDS = ("tests/integration/test_queue_concurrency.py",)
 FULL = ("tests/integration/test_full_queues.py",)
 
 FLOW_CONTROL = (
+    *AT_SQLITES_GATES,
+    *OF_USERS,
     Ablation(
         "P2",
         "a wait that the other side asks for counts as an attempt",

@@ -198,7 +198,7 @@ ON_POSTGRES = (
     Ablation(
         "order",
         "PostgreSQL: a claim that came back short looks again from the ground",
-        POSTGRES + "store.py",
+        POSTGRES + "claim_verbs.py",
         "        if short:  # from above",
         "        if False:  # from above",
         (BETWEEN, "-k", "below_the_floor"),

@@ -23,9 +23,9 @@ WHILE_WAITING = (
     Ablation(
         "rule 11",
         "no slot is kept for a queue that nobody claims from",
-        SQLITE + "end.py",
-        "        if served:\n",
-        "        if size:\n",
+        SQLITE + "serve.py",
+        "            kept = served[waiter.queue]\n",
+        "            kept = True\n",
         ("tests/contract/test_sqlite.py", "-k", KEPT),
     ),
     Ablation(

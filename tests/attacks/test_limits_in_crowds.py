@@ -11,7 +11,8 @@ import pytest
 from tests.postgres.fixtures import PostgresSchema
 
 from holdfast.core.fairness import Lane
-from holdfast.core.job import JobId, LimitSlot
+from holdfast.core.gates import SlotGate
+from holdfast.core.job import JobId
 from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import Succeed
 from holdfast.core.state import State
@@ -53,7 +54,7 @@ def test_the_sweep_finds_a_waiter_with_room_behind_many_limits_that_are_full(pla
         await store.open()
         worker = await enlist(store)
         for number in range(6):
-            await insert(store, *(a_job(limit=LimitSlot(f"user {number}", 1)) for _ in range(2)))
+            await insert(store, *(a_job(gates=(SlotGate(f"user {number}", 1),)) for _ in range(2)))
         assert len(await claim(store, worker)) == 6
         place.drop_slot("user 5")
         swept = await store.sweep(limit=5)
@@ -67,19 +68,19 @@ def test_the_sweep_finds_a_waiter_with_room_behind_many_limits_that_are_full(pla
 def test_a_crowd_in_a_paused_queue_moves_bit_by_bit_and_holds_up_nobody_behind_it(
     place: _Place,
 ) -> None:
-    elsewhere, one = Lane("elsewhere", 5), LimitSlot("api", 1)
+    elsewhere, one = Lane("elsewhere", 5), SlotGate("api", 1)
 
     async def scenario() -> None:
         store = place.store()
         await store.open()
         worker = await enlist(store)
-        await insert(store, a_job(limit=one))
+        await insert(store, a_job(gates=(one,)))
         [first] = await claim(store, worker)
         crowd: list[JobId] = []
         for _ in range(4):
-            crowd += await insert(store, *(a_job(limit=one, queue=elsewhere.queue) for _ in range(600)))
+            crowd += await insert(store, *(a_job(gates=(one,), queue=elsewhere.queue) for _ in range(600)))
             await store.claim_jobs(worker, {elsewhere: PLENTY}, deadline_s=60)
-        [served] = await insert(store, a_job(limit=one))
+        [served] = await insert(store, a_job(gates=(one,)))
         assert await claim(store, worker) == [], "the limit is reached"
         await store.set_queue(elsewhere.queue, QueueSettings(paused=True))
         await apply(store, worker, Succeed(first.id, first.token, None))

@@ -11,7 +11,8 @@ from tests.postgres.fixtures import PostgresSchema
 from holdfast.client.enqueuer import Enqueuer
 from holdfast.config import Config
 from holdfast.core.errors import KeyHeld, StoreUnavailable
-from holdfast.core.job import KeyClaim, LimitSlot, NewJob
+from holdfast.core.gates import SlotGate
+from holdfast.core.job import KeyClaim, NewJob
 from holdfast.core.settlement import Succeed
 from holdfast.runtime.clock import SystemClock
 from holdfast.stores.base import InsertResult
@@ -55,7 +56,7 @@ def test_limited_jobs_end_while_a_sweep_looks_at_everything(
         store = PostgresStore(postgres_tables.url, schema=postgres_tables.schema)
         await store.open()
         worker = await enlist(store)
-        await insert(store, *[a_job(limit=LimitSlot("k", 1)) for _ in range(3)])
+        await insert(store, *[a_job(gates=(SlotGate("k", 1),)) for _ in range(3)])
         [run] = await claim(store, worker)  # the others are parked
         looking, seen = asyncio.Event(), asyncio.Event()
         fix_depths = sweep.fix_depths

@@ -9,7 +9,10 @@ from tests.postgres.fixtures import PostgresSchema
 
 from holdfast.stores.postgres import PostgresStore
 
-BY_ID = ("claim_jobs.leave_ready", "insert_jobs.attach", "waiting.leave", "insert_jobs.not_ended")
+BY_ID = (
+    *("insert_jobs.attach", "insert_jobs.not_ended", "waiting.leave_all", "end_jobs.drop_slots", "serving.unpark"),
+    *("moving.ready", "moving.parked"),
+)
 
 
 @pytest.mark.parametrize("statement", BY_ID)

@@ -9,7 +9,7 @@ from tests.postgres.fixtures import PostgresSchema
 
 from holdfast.config import Config
 from holdfast.core.cause import Cause
-from holdfast.core.job import LimitSlot
+from holdfast.core.gates import SlotGate
 from holdfast.stores.postgres import PostgresStore
 from holdfast.testing.contracts.arrange import a_job, claim, enlist, insert
 
@@ -20,16 +20,19 @@ def test_enqueues_go_on_while_every_other_verb_waits_for_a_limit(postgres_tables
         await store.open()
         workers = [await enlist(store), await enlist(store)]
         for worker in workers:
-            await insert(store, a_job(limit=LimitSlot("k", 2)))
+            await insert(store, a_job(gates=(SlotGate("k", 2),)))
             assert await claim(store, worker)
         stalled = await asyncpg.connect(postgres_tables.url)
         async with stalled.transaction():
-            await stalled.fetch(store._engine.sql["end_jobs.lock_limit"], "k")
+            gate = f"{postgres_tables.schema}.gate"
+            await stalled.fetch(f"SELECT true FROM {gate} WHERE kind = 'limit' AND key = 'k' FOR NO KEY UPDATE")
             waiting = [
                 asyncio.create_task(store.hand_back_worker(worker, cause=Cause.WORKER_LOST, why="gone"))
                 for worker in workers
             ]
-            query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            query = (
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
             while await stalled.fetchval(query) < len(workers):
                 await asyncio.sleep(0.01)
             await insert(store, a_job(queue="another"))

@@ -62,7 +62,7 @@ def test_it_tells_its_version(tmp_path: Path) -> None:
 #: (what stands on the command line, what can come in its last place)
 COMPLETIONS = {
     "holdfast ": ["worker", "enqueue", "workers", "migrate", "doctor", "jobs", "dead", "queues"],
-    "holdfast jobs ": ["list", "show", "explain", "cancel", "retry", "wait"],
+    "holdfast jobs ": ["list", "show", "explain", "cancel", "move", "retry", "wait"],
     "holdfast worker --rel": ["--reload", "--reload-dir"],
     "holdfast jobs list --state re": ["ready"],
 }

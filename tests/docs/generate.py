@@ -22,14 +22,27 @@ from holdfast.cli.commands import root
 from holdfast.cli.demo.view import picture
 from holdfast.cli.examination import Finding
 from holdfast.cli.exits import Exit
-from holdfast.cli.fields import job_fields, queue_fields, worker_fields
+from holdfast.cli.fields import (
+    breaker_fields,
+    explanation_fields,
+    job_fields,
+    limit_fields,
+    queue_fields,
+    task_fields,
+    worker_fields,
+)
+from holdfast.client.limits import LimitInfo
+from holdfast.client.tasks import TaskInfo
 from holdfast.config import Config
 from holdfast.core import errors
+from holdfast.core.breaker import CLOSED, Phase
 from holdfast.core.error_table import BUILT_IN
+from holdfast.core.explanation import Explanation
 from holdfast.core.job import JobInfo
 from holdfast.core.queue import QueueInfo
 from holdfast.core.state import State
 from holdfast.core.worker import WorkerInfo
+from holdfast.stores.flow import BreakerInfo, SettingChange
 
 END = "<!-- end -->"
 ENV_HEAD = """\
@@ -107,6 +120,7 @@ def class_table() -> str:
             "fixed": f"after about {each.delay:g} s" if each.delay is not None else "",
             "dead": "dead at once",
         }[each.then]
+        done += "; counts against the breaker" if each.breaker else ""
         done += "" if each.max_attempts is None else f", {each.max_attempts} attempts at most"
         which = _code(names) + (" that speaks of a lock" if each.when is not None else "")
         rows.append(f"| `{each.name}` | {which} | {', '.join(map(str, each.statuses))} | {done} |")
@@ -126,6 +140,11 @@ def field_lists() -> str:
         "job": job_fields(job),
         "queue": queue_fields(QueueInfo("", 0, 0, 0, 0, 0, 0, True, None)),
         "worker": worker_fields(worker),
+        "explanation": explanation_fields(Explanation(UUID(int=0), State.READY, ())),
+        "limit": limit_fields(LimitInfo("", "rate", "", None, None, None, 0, 0, "")),
+        "breaker": breaker_fields(BreakerInfo("", CLOSED, Phase.CLOSED, 0)),
+        "task": task_fields(TaskInfo("", None, paused=False)),
+        "change": dict.fromkeys(SettingChange._fields),
         "finding of `doctor`": dict.fromkeys(Finding._fields),
     }
     rows = [f"| {kind} | {_code(list(fields))} |" for kind, fields in kinds.items()]

@@ -63,6 +63,8 @@ class PostgresStage:
         ]
         found = {table: self._db.execute(f"SELECT * FROM {table}") for table in sorted(tables)}  # type: ignore[call-overload]
         rows = {table: [dict(zip(_names(each), row, strict=True)) for row in each] for table, each in found.items()}
+        for rank, row in enumerate(sorted(rows["setting_change"], key=lambda row: row["number"]), 1):
+            row["number"] = rank
         for number in _NUMBERED:
             used = sorted({row[number] for each in rows.values() for row in each if row.get(number) is not None})
             for each in rows.values():
@@ -70,8 +72,9 @@ class PostgresStage:
                     if row.get(number) is not None:
                         row[number] = used.index(row[number]) + 1
         depths = self._db.execute(
-            "SELECT queue, sum(n)::int8 FROM (SELECT queue, ready AS n FROM depth UNION ALL TABLE depth_change) d "
-            "GROUP BY queue HAVING sum(n) != 0 ORDER BY queue"
+            "SELECT queue, sum(n)::int8, sum(p)::int8 FROM (SELECT queue, ready AS n, parked AS p FROM depth "
+            "UNION ALL SELECT queue, change, parked FROM depth_change) d "
+            "GROUP BY queue HAVING sum(n) != 0 OR sum(p) != 0 ORDER BY queue"
         ).fetchall()
         return {"depth": depths} | {
             table: sorted((tuple(row.items()) for row in each), key=repr) for table, each in rows.items()

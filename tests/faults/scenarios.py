@@ -12,8 +12,10 @@ from uuid import UUID
 from tests.campaign.where import Where
 
 from holdfast.core.cause import Cause
-from holdfast.core.job import KeyClaim, LimitSlot, NewJob
+from holdfast.core.gates import RateGate, SlotGate
+from holdfast.core.job import KeyClaim, NewJob
 from holdfast.core.queue import QueueSettings
+from holdfast.core.rate import Pace
 from holdfast.core.settlement import Bury, Cancel, HandBack, Park, Retry, Snooze, Succeed
 from holdfast.core.worker import NewWorker
 from holdfast.runtime.clock import ManualClock
@@ -116,7 +118,7 @@ async def renew_worker(store: Store) -> Any:
 
 async def ready_and_limited(store: Store) -> None:
     await enlist(store)
-    await store.insert_jobs([job(0), job(1, limit=LimitSlot("one", 1)), job(2, limit=LimitSlot("one", 1))])
+    await store.insert_jobs([job(0), job(1, gates=(SlotGate("one", 1),)), job(2, gates=(SlotGate("one", 1),))])
     await store.insert_jobs([job(3, expires_in_s=1)])
 
 
@@ -126,7 +128,7 @@ async def claim_jobs(store: Store) -> Any:
 
 
 async def running_with_a_join(store: Store) -> None:
-    await running(store, 6, limit=LimitSlot("six", 6))
+    await running(store, 6, gates=(SlotGate("six", 6),))
     await store.insert_jobs([job(6, waits_for=(JOBS[0],))])
 
 
@@ -262,3 +264,42 @@ async def set_queue(store: Store) -> Any:
 @verb("purge_queue", before=timers)
 async def purge_queue(store: Store) -> Any:
     return await store.purge_queue(QUEUE, reason="asked", limit=PLENTY)
+
+
+# ---------------------------------------------------------------- flow control
+
+
+async def waiting_for_a_token(store: Store) -> None:
+    await enlist(store)
+    await store.insert_jobs([job(n, gates=(RateGate("post", Pace(1, LONG_S, 1)),), tenant="a") for n in range(4)])
+    await store.claim_jobs(WORKER, {LANE: PLENTY}, deadline_s=60)
+
+
+@verb("serve_gates", before=waiting_for_a_token)
+async def serve_gates(store: Store) -> Any:
+    return await store.serve_gates(limit=PLENTY)
+
+
+@verb("set_limit", before=waiting_for_a_token)
+async def set_limit(store: Store) -> Any:
+    return await store.set_limit("post", size=2, pace=Pace(2, LONG_S, 2), by="somebody")
+
+
+@verb("set_paused", before=waiting_for_a_token)
+async def set_paused(store: Store) -> Any:
+    return await store.set_paused(tenant="a", paused=True, by="somebody")
+
+
+@verb("set_breaker", before=nothing)
+async def set_breaker(store: Store) -> Any:
+    return await store.set_breaker("bank", closed=False, by="somebody")
+
+
+async def waiting_in_every_way(store: Store) -> None:
+    await waiting_for_a_token(store)
+    await store.insert_jobs([job(4), job(5, delay_s=100 * LONG_S), job(6, waits_for=(JOBS[0],))])
+
+
+@verb("move_jobs", before=waiting_in_every_way)
+async def move_jobs(store: Store) -> Any:
+    return await store.move_jobs(JOBS, queue="elsewhere", priority=9)

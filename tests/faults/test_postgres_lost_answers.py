@@ -24,7 +24,7 @@ from holdfast.stores.postgres import PostgresStore, connections, wakeups
 from holdfast.telemetry.events import JobLost, StoreDown, StoreUp, WorkerLeaseLost
 from holdfast.testing.contracts.arrange import a_job
 
-INSERT, CLAIM, SETTLE = r"\.insert_(new_)?jobs\(", r"\.claim_jobs\(", r"\.settle_(jobs|runs)\("
+INSERT, CLAIM, SETTLE = r"\.insert_(new_)?jobs\(", r"\.claim_jobs\(", r"\.settle_(successes|outcomes)\("
 
 
 @pytest.fixture

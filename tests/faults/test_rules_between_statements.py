@@ -16,7 +16,8 @@ from tests.faults.trial import PATIENCE_S
 
 from holdfast.core.cause import Cause
 from holdfast.core.errors import StoreUnavailable
-from holdfast.core.job import KeyClaim, LimitSlot
+from holdfast.core.gates import SlotGate
+from holdfast.core.job import KeyClaim
 from holdfast.core.settlement import Bury, HandBack, Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.runtime.failpoints import arm, release, wait_hit
@@ -180,13 +181,13 @@ def test_rule_4_a_member_that_dies_twice_arrives_once(postgres_place: Path) -> N
 def test_rule_11_a_slot_is_counted_before_its_claim_has_committed(postgres_place: Path) -> None:
     async def play(stores: Pair) -> None:
         one, other, *_ = stores
-        ids = await insert(one, *(a_job(limit=LimitSlot("one", 1)) for _ in range(2)))
+        ids = await insert(one, *(a_job(gates=(SlotGate("one", 1),)) for _ in range(2)))
         worker, elsewhere = await enlist(one), await enlist(other)
         arm("claim_jobs.inside", "hang", skip=1)  # the ordinary claim, which passes them over, comes first
         claiming = asyncio.ensure_future(claim(one, worker, 1))
         await wait_hit("claim_jobs.inside")
         racing = asyncio.ensure_future(claim(other, elsewhere))
-        waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'"
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         is_over = lambda: racing.done() or stores.where.glance().query(waiting)  # noqa: E731
         await until(is_over, within_s=PATIENCE_S, what="the other claim to wait for the limit")
         release("claim_jobs.inside")

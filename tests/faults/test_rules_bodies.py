@@ -10,7 +10,8 @@ import pytest
 from tests.faults.pair import Pair, pair
 
 from holdfast.core.fairness import Lane
-from holdfast.core.job import JobId, LimitSlot
+from holdfast.core.gates import SlotGate
+from holdfast.core.job import JobId
 from holdfast.core.settlement import UNKNOWN_TASK, Bury, Park
 from holdfast.core.state import State
 from holdfast.testing.contracts.arrange import (
@@ -51,9 +52,9 @@ async def unparked(stores: Pair) -> JobId:
 
 
 async def unparked_from_a_limit(stores: Pair) -> JobId:
-    limit = LimitSlot("one", 1)
-    run = await start(stores.one, limit=limit)
-    waiting, other = await insert(stores.one, a_job(limit=limit, queue="after"), a_job(limit=limit))
+    limit = SlotGate("one", 1)
+    run = await start(stores.one, gates=(limit,))
+    waiting, other = await insert(stores.one, a_job(gates=(limit,), queue="after"), a_job(gates=(limit,)))
     assert await drain(stores.one, run.worker, AFTER, LANE) == []
     stores.by_hand(FORGET)
     await finish(stores.one, run)

@@ -11,7 +11,7 @@ from tests.faults.pair import meanwhile, pair
 from tests.faults.trial import PATIENCE_S, Trial
 from tests.history import Answer, ClientRecorder, Report, RunRecorder, check, load_client, load_runs
 
-from holdfast.core.job import LimitSlot
+from holdfast.core.gates import SlotGate
 from holdfast.core.settlement import HandBack, Succeed
 from holdfast.core.state import State
 from holdfast.runtime.clock import ManualClock
@@ -107,7 +107,7 @@ def test_rule_10_tokens_grow_over_all_processes(place: Path) -> None:
 def test_rule_11_a_slot_is_taken_with_the_claim_and_freed_with_the_lease(place: Path) -> None:
     async def run() -> None:
         async with pair(place) as (one, other, clock, _):
-            ids = await insert(one, *(a_job(limit=LimitSlot("one", 1)) for _ in range(3)))
+            ids = await insert(one, *(a_job(gates=(SlotGate("one", 1),)) for _ in range(3)))
             first = await enlist(one, lease_s=LEASE_S)
             second = await enlist(other)
             taken = meanwhile("claim_jobs", lambda: claim(other, second))  # asked later, served first
@@ -154,7 +154,7 @@ def test_rule_11_a_limit_holds_between_workers_that_race(place: Path) -> None:
         async with pair(place) as stores:
             stores.where.install_audit()
             recorder = ClientRecorder(clients)
-            for job_id in await insert(stores.one, *(a_job(limit=LimitSlot("two", 2)) for _ in range(40))):
+            for job_id in await insert(stores.one, *(a_job(gates=(SlotGate("two", 2),)) for _ in range(40))):
                 recorder.enqueue(job_id, answer=Answer.OK)
             recorder.close()
             await asyncio.gather(*(stores.in_a_thread(work) for _ in range(2)))

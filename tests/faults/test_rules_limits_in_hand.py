@@ -12,7 +12,7 @@ from tests.campaign.child import until
 from tests.faults.pair import Pair, pair
 from tests.faults.trial import PATIENCE_S
 
-from holdfast.core.job import LimitSlot
+from holdfast.core.gates import SlotGate
 from holdfast.core.state import State
 from holdfast.runtime.failpoints import arm, release, wait_hit
 from holdfast.stores.base import Swept
@@ -30,7 +30,7 @@ from holdfast.testing.contracts.arrange import (
     state,
 )
 
-_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+_LOCK = "SELECT true FROM {schema}.gate WHERE kind = 'limit' AND key = %s FOR NO KEY UPDATE NOWAIT"
 
 
 def _in_a_pair(directory: Path, play: Callable[[Pair], Awaitable[None]]) -> None:
@@ -45,7 +45,8 @@ def _in_a_pair(directory: Path, play: Callable[[Pair], Awaitable[None]]) -> None
 def in_hand(stores: Pair, key: str) -> Iterator[None]:
     """A process that has a limit in hand and is stopped there."""
     with psycopg.connect(stores.where.url) as side:
-        assert side.execute(_LOCK, [f"{stores.where.schema}.slot {key}"]).fetchone() == (True,)
+        lock = _LOCK.format(schema=stores.where.schema)
+        assert side.execute(lock, [key]).fetchone() == (True,)  # type: ignore[call-overload]
         yield
         side.rollback()
 
@@ -53,9 +54,9 @@ def in_hand(stores: Pair, key: str) -> Iterator[None]:
 def test_rule_7_a_reap_does_not_wait_for_a_limit_that_is_held_elsewhere(postgres_place: Path) -> None:
     async def play(stores: Pair) -> None:
         one, other, *_ = stores
-        run = await start(one, limit=LimitSlot("k", 1))
+        run = await start(one, gates=(SlotGate("k", 1),))
         beside = await start(one, worker=run.worker)
-        [waiting] = await insert(one, a_job(limit=LimitSlot("k", 1)))
+        [waiting] = await insert(one, a_job(gates=(SlotGate("k", 1),)))
         assert await drain(one, run.worker) == []
         await other.renew_worker(run.worker, lease_s=0, held_for_s=LONG_S)
         with in_hand(stores, "k"):
@@ -80,8 +81,8 @@ def test_rule_7_a_reap_does_not_wait_for_a_limit_that_is_held_elsewhere(postgres
 async def _two_limits_in_disorder(stores: Pair) -> None:
     """Somebody waits for each although there is room, which nothing but a hand brings about."""
     for key in ("a", "b"):
-        run = await start(stores.one, limit=LimitSlot(key, 1))
-        await insert(stores.one, a_job(limit=LimitSlot(key, 1)))
+        run = await start(stores.one, gates=(SlotGate(key, 1),))
+        await insert(stores.one, a_job(gates=(SlotGate(key, 1),)))
         assert await drain(stores.one, run.worker) == []
     stores.by_hand("DELETE FROM slot")
 

@@ -21,7 +21,7 @@ from holdfast.cli.call_arguments import parse_call
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.main import _run
 from holdfast.cli.which_jobs import moment
-from holdfast.client.jobs import _moment
+from holdfast.client.filters import _moment
 from holdfast.core.ids import first_id_at, new_job_id
 
 IDS = st.uuids().map(str) | st.just(str(new_job_id()))

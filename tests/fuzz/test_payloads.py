@@ -20,6 +20,7 @@ from holdfast.core.overdue import Verdicts
 from holdfast.core.task import define
 from holdfast.stores.job_reports import call_of, value_of
 from holdfast.worker.executor import Plan, _overridden
+from holdfast.worker.supervision.watching import Terms
 
 LIMIT = 1_000_000
 
@@ -152,7 +153,7 @@ def test_the_depth_that_is_accepted_is_the_depth_that_is_decoded(wrap: Any, leve
 @example(b'{"retry": {"max_attempts": ' + b"9" * 4_200 + b"}}")
 def test_stored_options_are_understood_or_refused(text: bytes) -> None:
     policy = PICK.task.options.retry
-    plan = Plan(PICK.task, PICK, bytes, policy, Verdicts(policy), b"", None, None)
+    plan = Plan(PICK.task, PICK, bytes, policy, None, None, Terms(PICK.task.name, Verdicts(policy), None))
     try:
         read = _overridden(plan, text)
     except HoldfastError:

@@ -1,4 +1,4 @@
-"""Every way we know to break what is told of runs: causes, leases, tokens, budgets and limits."""
+"""Every way we know to break what is told of runs: causes, leases, tokens and budgets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tests.history.breaking import (
 from tests.history.records import (
     AttemptRow,
     AuditOp,
-    AuditRow,
     Place,
     RunEvent,
 )
@@ -189,15 +188,3 @@ def more_charged_runs_than_the_limit(h: Histories, pick: Pick) -> Histories | No
 def more_crashes_than_the_budget(h: Histories, pick: Pick) -> Histories | None:
     row = pick([r for r in trail_of(h) if r.state is State.RUNNING and r.job_id in h.store.jobs])
     return row and change_trail(h, lambda r: replace(r, crashes=4) if r is row else r)
-
-
-@breaks("I10")
-def limit_held_twice(h: Histories, pick: Pick) -> Histories | None:
-    """Two jobs under a limit of one, which were in fact leased one after the other, are told to have met."""
-    limited = [r for r in jobs_of(h) if r.limit is not None]
-    if len(limited) < 2:
-        return None
-    first, second = limited[:2]
-    trail = [r for r in trail_of(h) if r.job_id not in (first.job_id, second.job_id)]
-    trail += [AuditRow(0, record.job_id, AuditOp.INSERT, State.RUNNING, 1) for record in (first, second)]
-    return with_trail(h, trail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.history import accepted, endings, leases, transactions
+from tests.history import accepted, endings, gates, leases, transactions
 from tests.history.joined import Joined, Rules
 from tests.history.records import ClientCall, History, RunLine, StoreRecord
 from tests.history.report import Report
@@ -22,7 +22,7 @@ _OTHERS = (
     transactions.job_with_order,
 )
 #: What is about several jobs at once.
-_TOGETHER = (accepted.one_job_per_key, endings.counters, leases.limits)
+_TOGETHER = (accepted.one_job_per_key, endings.counters, gates.limits, gates.rates)
 
 
 def check(

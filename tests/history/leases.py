@@ -144,23 +144,6 @@ def budgets(joined: Joined) -> Iterator[Violation]:
             yield Violation("I8", job_id, f"crashed {crashes} times, {joined.rules.crash_budget} are allowed")
 
 
-def limits(joined: Joined) -> Iterator[Violation]:
-    """I10: never more leases under a limit's key than its size."""
-    held: dict[str, set[str]] = defaultdict(set)
-    for row in joined.store.audit or ():
-        record = joined.store.jobs.get(row.job_id)
-        if row.state is not State.RUNNING or record is None or record.limit is None:
-            continue
-        key, size = record.limit
-        if row.op is AuditOp.DELETE:
-            held[key].discard(row.job_id)
-        else:
-            held[key].add(row.job_id)
-            if len(held[key]) > size:
-                sentence = f"limit {key!r} of {size} was held by {len(held[key])} jobs"
-                yield Violation("I10", row.job_id, f"{sentence} (audit row {row.n})")
-
-
 def overlapping_runs(joined: Joined) -> Counter[str]:
     """Pairs of neighbouring runs of a job that were in user code at once, as far as their ends are known: per job."""
     spans: dict[str, list[tuple[float, float]]] = defaultdict(list)

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from tests.history.postgres_audit import looking_into, read_postgres_audit
 from tests.history.records import AttemptRow, JobRecord, KeyRow, Place, StoreRecord
-from tests.history.store_record import assemble
+from tests.history.store_record import RULED, assemble
 
 from holdfast.core.state import State
 
@@ -63,6 +63,7 @@ def _read(db: psycopg.Connection[Any], ids: Sequence[str] | None, as_of: float) 
         removed_workers=dict(removed),
         as_of=as_of,
         effects=effects,
+        ruled=frozenset(name for (name,) in _rows(db, RULED)),
         orders=orders,
     )
 
@@ -86,7 +87,7 @@ def _jobs(db: psycopg.Connection[Any], ids: Sequence[str] | None) -> dict[str, J
     waits = _rows(
         db, "SELECT join_id::text, job_id::text FROM (TABLE member EXCEPT SELECT job_id, join_id FROM arrival) w"
     )
-    bodies = _some(db, "SELECT id::text, queue, max_attempts, limit_key, limit_size, task FROM job", "id", ids)
+    bodies = _some(db, "SELECT id::text, queue, max_attempts, gates, task FROM job", "id", ids)
     return assemble(bodies, places, attempts, waits)
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from holdfast.core.gates import Gate
 from holdfast.core.state import State
 
 
@@ -121,8 +122,8 @@ class JobRecord:
     max_attempts: int | None = None
     waits_for: tuple[str, ...] = ()
     """Blocked: the jobs that have not arrived yet."""
-    limit: tuple[str, int] | None = None
-    """Key and size of its concurrency limit."""
+    gates: tuple[Gate, ...] = ()
+    """What each of its runs had to pass."""
     task: str = ""
 
     @property
@@ -175,6 +176,8 @@ class StoreRecord:
     """When it was read, on the store's clock."""
     effects: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Rows that runs wrote in the transaction in which they finished: per job, the tokens."""
+    ruled: frozenset[str] = frozenset()
+    """Limits that operators have changed meanwhile: what jobs carry does not tell how they were."""
     orders: frozenset[str] = frozenset()
     """Jobs for which a producer wrote a row in the transaction in which it enqueued them."""
 

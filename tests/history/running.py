@@ -145,7 +145,7 @@ class RunningJudge:
         mine = {job_id: self._lines[job_id] for job_id in ids if job_id in self._lines}
         joined = self._joined(record, mine, quiescent=False)
         shared = {job_id for job_id, calls in joined.calls.items() if any(call.key for call in calls)}
-        shared |= {job_id for job_id, job in record.jobs.items() if job.limit is not None}
+        shared |= {job_id for job_id, job in record.jobs.items() if job.gates}
         found: dict[str, list[Violation]] = defaultdict(list)
         for violation in judge(joined, partial=True).violations:
             found[violation.job].append(violation)

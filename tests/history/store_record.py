@@ -15,6 +15,7 @@ from tests.history.audit import read_audit, read_removed_workers
 from tests.history.identity import text_id
 from tests.history.records import AttemptRow, JobRecord, KeyRow, Place, StoreRecord
 
+from holdfast.core.gates_text import read_gates
 from holdfast.core.state import State
 
 #: For every state table: the columns of a `Place`, in its order; a literal where the table has none.
@@ -27,6 +28,7 @@ _PLACES = {
     "done": "state, token, worker, attempt, 0, NULL, reason, coalesce(started_at, 0.0)",
     "dead": "'dead', token, worker, attempt, 0, NULL, reason, coalesce(started_at, 0.0)",
 }
+RULED = "SELECT DISTINCT name FROM setting_change WHERE what = 'limit'"
 
 
 def read_sqlite(path: Path | str, *, as_of: float | None = None, ids: Sequence[str] | None = None) -> StoreRecord:
@@ -53,6 +55,7 @@ def read_sqlite(path: Path | str, *, as_of: float | None = None, ids: Sequence[s
             audit=read_audit(db, some),
             removed_workers=read_removed_workers(db),
             as_of=time.time() if as_of is None else as_of,
+            ruled=frozenset(name for (name,) in db.execute(RULED)),
         )
 
 
@@ -70,7 +73,7 @@ def _jobs(db: sqlite3.Connection, some: str) -> dict[str, JobRecord]:
         )
     ]
     waits = db.execute("SELECT join_id, job_id FROM member EXCEPT SELECT join_id, job_id FROM arrival")
-    bodies = db.execute(f"SELECT id, queue, max_attempts, limit_key, limit_size, task FROM job {some.format('id')}")
+    bodies = db.execute(f"SELECT id, queue, max_attempts, gates, task FROM job {some.format('id')}")
     return assemble(
         [(text_id(job_id), *rest) for job_id, *rest in bodies],
         places,
@@ -85,12 +88,12 @@ def assemble(
     attempts: Iterable[tuple[str, AttemptRow]],
     waits: Iterable[tuple[Any, ...]],
 ) -> dict[str, JobRecord]:
-    """The jobs by their ids, from rows that begin with one; bodies are (id, queue, max_attempts, limit, size, task)."""
+    """The jobs by their ids, from rows that begin with one; bodies are (id, queue, max_attempts, gates, task)."""
     placed, tried, waiting = _grouped(places), _grouped(attempts), _grouped(waits)
     described = {job_id: rest for job_id, *rest in bodies}
     records = {}
     for job_id in described.keys() | placed.keys():  # a row without its body is still a job that exists
-        queue, max_attempts, limit_key, limit_size, task = described.get(job_id, ("", None, None, None, ""))
+        queue, max_attempts, gates, task = described.get(job_id, ("", None, None, ""))
         records[job_id] = JobRecord(
             job_id=job_id,
             queue=queue,
@@ -98,7 +101,7 @@ def assemble(
             attempts=tuple(tried[job_id]),
             max_attempts=max_attempts,
             waits_for=tuple(waiting[job_id]),
-            limit=None if limit_key is None else (limit_key, limit_size),
+            gates=read_gates(gates),
             task=task or "",
         )
     return records

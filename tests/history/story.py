@@ -25,6 +25,8 @@ from tests.history.report import Report
 from tests.history.transactions import FINISHING, ORDERED
 
 from holdfast.core.cause import Cause
+from holdfast.core.gates import Gate, RateGate, SlotGate
+from holdfast.core.rate import Pace
 from holdfast.core.state import State
 
 
@@ -74,13 +76,13 @@ class Story:
         queue: str = "default",
         due_at: float | None = None,
         waits_for: tuple[str, ...] = (),
-        limit: tuple[str, int] | None = None,
+        gates: tuple[Gate, ...] = (),
         task: str = "",
     ) -> None:
         """The store takes a job in."""
         self.now += 1
         self._note(job, AuditOp.INSERT, None)
-        self.jobs[job] = JobRecord(job, queue, (), waits_for=waits_for, limit=limit, task=task)
+        self.jobs[job] = JobRecord(job, queue, (), waits_for=waits_for, gates=gates, task=task)
         self._move(job, Place(to, due_at=due_at))
 
     def enqueue(self, job: str, to: State = State.READY, *, due_at: float | None = None) -> None:
@@ -246,7 +248,15 @@ def sound() -> Histories:
     story.park("parked", "unknown_task")
     for job in ("limited-1", "limited-2"):
         story.ask(Op.ENQUEUE, job)
-        story.insert(job, limit=("one at a time", 1))
+        story.insert(job, gates=(SlotGate("one at a time", 1),))
+        story.claim(job)
+        story.run(job)
+        story.end(job, State.SUCCEEDED)
+    for job in ("rated-1", "rated-2", "rated-3"):
+        story.ask(Op.ENQUEUE, job)
+        story.insert(job, gates=(RateGate("two at once", Pace(1, 20.0, 2)), SlotGate("three at once", 3)))
+    for job, waited_s in (("rated-1", 0), ("rated-2", 0), ("rated-3", 10)):
+        story.now += waited_s
         story.claim(job)
         story.run(job)
         story.end(job, State.SUCCEEDED)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.history import broken_jobs, broken_runs, broken_transactions
+from tests.history import broken_gates, broken_jobs, broken_runs, broken_transactions
 from tests.history.breaking import Mutation
 from tests.history.records import Answer, Op, RunEvent
 from tests.history.report import Report
@@ -18,7 +18,12 @@ from tests.history.story import Histories, Story, sound
 from holdfast.core.cause import Cause
 from holdfast.core.state import State
 
-MUTATIONS = [*broken_jobs.MUTATIONS, *broken_runs.MUTATIONS, *broken_transactions.MUTATIONS]
+MUTATIONS = [
+    *broken_jobs.MUTATIONS,
+    *broken_runs.MUTATIONS,
+    *broken_gates.MUTATIONS,
+    *broken_transactions.MUTATIONS,
+]
 
 
 def test_a_sound_history_passes() -> None:
@@ -45,6 +50,15 @@ def test_a_broken_history_is_rejected(mutation: Mutation) -> None:
     assert broken is not None, "the sound history has nothing that this could break"
     report = broken.judged()
     assert mutation.invariant in report.broken, report
+
+
+def test_what_operators_changed_is_not_judged_by_what_jobs_carry() -> None:
+    for mutation in broken_gates.MUTATIONS:
+        broken = mutation.apply(sound(), lambda candidates: candidates[0])
+        assert broken is not None
+        ruled = frozenset({"one at a time", "three at once", "two at once"})
+        report = replace(broken, store=replace(broken.store, ruled=ruled)).judged()
+        assert not any("limit" in each.sentence or "rate" in each.sentence for each in report.violations), report
 
 
 def test_every_invariant_has_a_history_that_breaks_it() -> None:

@@ -23,7 +23,8 @@ from tests.history import (
 
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
-from holdfast.core.job import ClaimedJob, ErrorInfo, KeyClaim, LimitSlot, NewJob
+from holdfast.core.gates import SlotGate
+from holdfast.core.job import ClaimedJob, ErrorInfo, KeyClaim, NewJob
 from holdfast.core.settlement import Bury, HandBack, Park, Retry, Settlement, Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker
@@ -123,7 +124,7 @@ async def _play(scene: Scene) -> None:
     await scene.enqueue(KEYED, key=KeyClaim("k", b"f", 60))
     await scene.enqueue(UUID(int=99), key=KeyClaim("k", b"f", 60))
     await scene.enqueue(PARKED)
-    await scene.enqueue(LIMITED, limit=LimitSlot("one", 1))
+    await scene.enqueue(LIMITED, gates=(SlotGate("one", 1),))
     keyed, parked, limited = await scene.claim(second, KEYED, PARKED, LIMITED)
     for job in (keyed, limited):
         scene.run(job, second)

@@ -82,9 +82,9 @@ async def test_queues_share_by_their_weights_and_weight_nought_comes_last() -> N
     rounds = Rounds(hf)
     async with hf:
         for queue, weight in (("light", 1), ("heavy", 4), ("last", 0)):
-            await hf.queues.set_weights(queue, weight=weight)
             task = rounds.work.options(queue=queue)
             await hf.enqueue_many([task.request(queue) for _ in range(50)])
+            await hf.queues.set_weights(queue, weight=weight)
         async with hf.worker(concurrency=SLOTS):
             await rounds.next()
             total: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""`hf.jobs`: list with filters and pages, cancel what waits and what runs, retry, explain every state."""
+"""`hf.jobs`: list with filters and pages, cancel what waits and what runs, retry."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.integration.scene import PATIENCE_S, scene, until
 
-from holdfast import Holdfast, JobCancelled, JobHandle, JobNotFound, JobStateError, RetryPolicy, current_job
+from holdfast import Holdfast, JobCancelled, JobNotFound, JobStateError, RetryPolicy, current_job
 from holdfast.core.ids import new_job_id
-from holdfast.core.job import LimitSlot, NewJob
 from holdfast.core.state import State
 from holdfast.runtime.clock import ManualClock
 from holdfast.stores.base import CancelAnswer
@@ -190,90 +189,3 @@ async def test_a_job_that_nobody_knows_is_not_found() -> None:
             missing = new_job_id()
             with pytest.raises(JobNotFound, match=f"^there is no job {missing}; ended jobs are pruned"):
                 await use(missing)
-
-
-@scene
-async def test_every_state_is_explained() -> None:
-    hf = Holdfast(":memory:", poll_s=0.05)
-    go_on = asyncio.Event()
-
-    @hf.task(name="work", retry=RetryPolicy(max_attempts=2, base=3600, cap=3600, jitter="none"))
-    async def work(fail: bool = False) -> None:
-        if fail:
-            raise ValueError
-        await go_on.wait()
-
-    async with hf:
-        explain = hf.jobs.explain
-        job = await work.enqueue()
-        assert await explain(job.id) == f"job {job.id} is ready, but no running worker serves queue 'default'"
-        await hf.queues.pause("default")
-        assert await explain(job.id) == f"job {job.id} is ready, but queue 'default' is paused"
-        later = await work.options(run_at=datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)).enqueue()
-        assert await explain(later.id) == f"job {later.id} waits for its time, at 2099-01-02 03:04:05 UTC"
-
-        store = hf._open_store()
-        joined, one, two = new_job_id(), new_job_id(), new_job_id()
-        await store.insert_jobs([NewJob(joined, "work", "other", 5, CALL, waits_for=(job.id,))])
-        assert await explain(joined) == f"job {joined} waits for other jobs to end"
-
-        async with hf.worker(queues=["default"]):
-            [worker] = await hf.workers.list()
-            await hf.queues.pause("default")
-            unserved = await work.options(queue="elsewhere").enqueue()
-            expected = f"job {unserved.id} is ready, but no running worker serves queue 'elsewhere'"
-            assert await explain(unserved.id) == expected
-
-            await hf.queues.resume("default")
-            await until(job, State.RUNNING)
-            assert await explain(job.id) == f"job {job.id} runs on worker {worker.id}, attempt 1"
-            failing = await work.enqueue(fail=True)
-            info = await until(failing, State.SCHEDULED)
-            assert await explain(failing.id) == (
-                f"job {failing.id} waits for its next attempt, at {info.run_at:%Y-%m-%d %H:%M:%S} UTC"
-            )
-            unknown = await hf.named("nobody.knows").enqueue()
-            await until(unknown, State.PARKED)
-            assert await explain(unknown.id) == (
-                f"job {unknown.id} is parked: no worker that has seen it knows its task; it runs when one that does "
-                "appears"
-            )
-            limit = LimitSlot("k", 1)
-            await store.insert_jobs([NewJob(each, "work", "default", 5, CALL, limit=limit) for each in (one, two)])
-            await until(JobHandle(two, hf._open_client(), lambda result: result), State.PARKED)
-            assert await explain(two) == f"job {two} is parked: as many jobs with its limit's key run as may at once"
-            assert (await hf.jobs.get(one)).state is State.RUNNING
-            go_on.set()
-            await job.result(timeout=PATIENCE_S)
-            assert await explain(job.id) == f"job {job.id} ended succeeded"
-            await later.cancel("not needed")
-            assert await explain(later.id) == f"job {later.id} ended cancelled: not needed"
-            dead = await until(await work.options(retry=RetryPolicy(max_attempts=1)).enqueue(fail=True), State.DEAD)
-            assert await explain(dead.id) == f"job {dead.id} ended dead: exhausted"
-
-
-@scene
-async def test_a_ready_job_is_told_how_many_may_come_first_and_a_running_one_that_it_was_asked_to_stop() -> None:
-    hf = Holdfast(":memory:")
-    asked, go_on = asyncio.Event(), asyncio.Event()
-
-    @hf.task
-    async def work() -> None:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            asked.set()
-            await go_on.wait()
-
-    async with hf, hf.worker(concurrency=1):
-        running, *_, last = [await work.enqueue() for _ in range(4)]
-        await until(running, State.RUNNING)
-        assert await hf.jobs.explain(last.id) == (
-            f"job {last.id} is ready; up to 2 others of its queue and priority may come first"
-        )
-        await running.cancel()
-        await asked.wait()
-        assert (await hf.jobs.explain(running.id)).endswith(", attempt 1; it was asked to stop")
-        await hf.queues.purge("default")
-        go_on.set()
-        await running.result(timeout=PATIENCE_S)

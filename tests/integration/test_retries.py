@@ -186,7 +186,7 @@ async def test_a_job_waiting_for_its_retry_holds_no_slot() -> None:
         assert await (await ping.enqueue()).result(timeout=PATIENCE_S) == "pong"
         assert (await waiting.info()).state is State.SCHEDULED
         assert (await hf.workers.list())[0].running == 0
-        assert "waits for its next attempt, at " in await hf.jobs.explain(waiting.id)
+        assert "waits for its next attempt, at " in str(await hf.jobs.explain(waiting.id))
 
 
 @scene

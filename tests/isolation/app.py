@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 from holdfast import (
     PROVIDED,
+    Breaker,
     Holdfast,
     PermanentError,
     Provide,
@@ -241,3 +242,15 @@ async def pay(then: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if then == "fail":
         raise ValueError("too late to matter")
+
+
+@hf.task(breaker=Breaker("bank", failures=1, open_for=0.05))
+async def charge(down: bool) -> str:
+    if down:
+        raise ConnectionRefusedError
+    return "charged"
+
+
+@hf.task(breaker=Breaker("slow bank", failures=1, open_for=3600), timeout=0.2)
+def hang() -> None:
+    threading.Event().wait()

@@ -6,12 +6,13 @@ import os
 from typing import Any
 from uuid import UUID
 
-from tests.integration.scene import PATIENCE_S, scene, until
+from tests.integration.scene import PATIENCE_S, Heard, scene, until
 from tests.isolation import app
 from tests.isolation.app import hf
 
 from holdfast import JobHandle
 from holdfast.core.state import State
+from holdfast.telemetry.flow_events import BreakerClosed, BreakerOpened
 from holdfast.testing.contracts.arrange import a_job
 
 
@@ -100,3 +101,17 @@ async def test_a_task_that_nobody_knows_is_parked_as_ever() -> None:
     async with hf, hf.worker():
         info = await until(await hf.enqueue("nobody.knows"), State.PARKED)
     assert info.reason is not None
+
+
+@scene
+async def test_a_breaker_hears_of_runs_in_other_processes_and_of_those_that_had_to_be_killed() -> None:
+    async with hf:
+        heard = Heard(hf, BreakerOpened, BreakerClosed)
+        async with hf.worker():
+            await until(await app.charge.enqueue(True), State.DEAD)
+            assert (await heard.next(BreakerOpened)).breaker == "bank"
+            probe = await app.charge.enqueue(False)
+            assert await probe.result(timeout=PATIENCE_S) == "charged"
+            assert (await heard.next(BreakerClosed)).breaker == "bank"
+            await until(await app.hang.enqueue(), State.DEAD)
+            assert (await heard.next(BreakerOpened)).breaker == "slow bank"

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from holdfast.core.breaker import BreakerGate, BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
-from holdfast.core.job import JobId, KeyClaim, LimitSlot, NewJob
+from holdfast.core.gates import Gate, RateGate, SlotGate, WhenFull
+from holdfast.core.job import JobId, KeyClaim, NewJob
+from holdfast.core.rate import Pace
 from holdfast.core.settlement import (
     UNKNOWN_TASK,
     Bury,
@@ -23,7 +26,9 @@ from holdfast.core.settlement import (
     Snooze,
     Succeed,
 )
-from holdfast.testing.contracts.arrange import ERROR, a_job
+from holdfast.core.state import LIVE, State
+from holdfast.core.unique import EVER, UniqueClaim, WhenTaken
+from holdfast.testing.contracts.arrange import ERROR, TASK, a_job
 
 Pick = Callable[[Sequence[Any]], Any]
 
@@ -42,50 +47,76 @@ ROLES = ("one role", "another")
 PARK_KEYS = ("t1", "t2")
 WHY = "for some reason"
 
+ONE, TWO = SlotGate("one", 1), SlotGate("two", 2)
+SLOW, PAIR = RateGate("slow", Pace(1, 10.0, 1)), RateGate("pair", Pace(1, 2.0, 2))
+BANK, SHOP = BreakerGate("bank", 1, 30.0, 6.0), BreakerGate("shop", 2, 30.0, 0.0)
+BREAKERS = (BANK, SHOP)
+SKIP, SWAP = SlotGate("skip", 1, when_full=WhenFull.SKIP), SlotGate("swap", 1, when_full=WhenFull.REPLACE)
+Choice = tuple[tuple[Gate, ...], ...]
+THEMES: tuple[Choice, ...] = (
+    ((), (ONE,), (TWO,), (ONE, TWO), (TWO, ONE)),
+    ((), (SLOW,), (PAIR,), (ONE, SLOW), (PAIR, TWO)),
+    ((), (BANK,), (SHOP,), (BANK, ONE), (PAIR, SHOP)),
+    ((), (SKIP,), (SWAP,), (SWAP,)),
+    ((), (), (ONE,), (TWO, PAIR), (SHOP, TWO), (SWAP,)),
+)
+"""What jobs of one story have to pass: few kinds, so that they get into each other's way."""
+TASKS = (TASK, TASK, "other.task")
+LIMITED_AT_RUN_TIME = ("one", "two", "queue:b", f"task:{TASKS[-1]}")
+PACED = Pace(1, 5.0, 2)
+MOVED_TO = ORDERED
+PARKED_MOVED_TO = ORDERED[:2]
+"""Those of one queue in which nobody has a tenant: what a parked job's tag would mean elsewhere is open."""
+COUNTED = (LIVE, LIVE, EVER, LIVE - {State.RUNNING})
+WINDOWS = {"u1": None, "u2": 10.0}
+
 VERBS = (
-    *("insert", "work", "work", "work", "claim", "settle", "settle", "wait", "wait"),
+    *("insert", "rush", "rush", "work", "work", "work", "claim", "settle", "settle", "wait", "wait"),
     *("cancel", "cancel running", "replay", "crash", "renew", "hand back", "register", "seldom"),
 )
 SELDOM = (
-    *(
-        "unpark",
-        "unpark",
-        "claim parked",
-        "claim parked",
-        "insert again",
-        "progress",
-        "sweep",
-        "report",
-        "lead",
-        "resign",
-    ),
-    *("pause", "prune", "purge", "purge dead", "wait long", "weigh"),
+    *("unpark", "unpark", "claim parked", "claim parked", "insert again", "progress"),
+    *("sweep", "report", "lead", "resign"),
+    *("pause", "prune", "purge", "purge dead", "wait long", "weigh", *("operate",) * 6),
 )
 
 
-def new_jobs(pick: Pick, count: int, earlier: Sequence[JobId]) -> list[NewJob]:
+def new_jobs(pick: Pick, count: int, earlier: Sequence[JobId], theme: Choice) -> list[NewJob]:
     """Requests to enqueue; `earlier` are the ids of all jobs so far, some of which they may wait for."""
     jobs: list[NewJob] = []
     for _ in range(count):
-        jobs.append(_new_job(pick, [*earlier, *(job.id for job in jobs)][-8:]))
+        jobs.append(_new_job(pick, [*earlier, *(job.id for job in jobs)][-8:], theme))
     return jobs
 
 
-def _new_job(pick: Pick, recent: list[JobId]) -> NewJob:
+def _new_job(pick: Pick, recent: list[JobId], theme: Choice) -> NewJob:
     key = KeyClaim(pick(("k1", "k2")), pick((b"same", b"same", b"other")), pick((10.0, 9000.0)))
-    job = a_job(expires_in_s=pick((None, None, None, *SOON)), key=pick((None, None, None, key)))
+    job = a_job(expires_in_s=pick((None,) * 8 + SOON), key=pick((None, None, None, key)))
     if recent and pick((False, False, True)):
         waits_for = tuple(pick(recent) for _ in range(pick((1, 2, 2, 3))))
         return job._replace(queue=AFTER.queue, priority=AFTER.priority, waits_for=waits_for)
     lane = pick(ORDERED)
-    limit = pick((None, None, LimitSlot("one", 1), LimitSlot("two", 2)))
     return job._replace(
+        task=pick(TASKS),
         queue=lane.queue,
         priority=lane.priority,
-        limit=limit,
+        gates=pick(theme),
+        unique=pick((None, None, None, None, _unique(pick))),
         delay_s=pick((None, None, None, -5.0, *SOON)),
         tenant=pick(TENANTS) if lane == SHARED else "",
     )
+
+
+def _unique(pick: Pick) -> UniqueClaim:
+    key = pick(tuple(WINDOWS))
+    return UniqueClaim(key, pick(COUNTED), WINDOWS[key], pick(tuple(WhenTaken)), pick((None, 5.0)))
+
+
+def mark(pick: Pick, job: NewJob, token: int, *, may_fail: bool) -> list[BreakerMark]:
+    """What a run says about its breaker, if it has one and says anything."""
+    gates = [gate for gate in job.gates if isinstance(gate, BreakerGate)]
+    failed = may_fail and pick((True, True, False))
+    return [BreakerMark(token, failed, gate) for gate in gates if pick((True, True, False))]
 
 
 def settlement(pick: Pick, job_id: JobId, token: int) -> Settlement:

@@ -11,10 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tests.model.flow import BARRIERS, Flow
 from tests.model.tenants import Tags
+from tests.model.unique import Unique
 
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
+from holdfast.core.gates import Barrier, Passed, Place, Skipped, Waits
 from holdfast.core.job import JobId, NewJob, WorkerId
 from holdfast.core.settlement import (
     UNKNOWN_TASK,
@@ -30,11 +34,11 @@ from holdfast.core.settlement import (
     Verdict,
 )
 from holdfast.core.state import State
-from holdfast.stores.base import CancelAnswer, Conflict, Existing, Inserted, InsertResult, Withheld
+from holdfast.stores.base import CancelAnswer, Conflict, Existing, Full, Inserted, InsertResult, Withheld
 
 WAITING = {State.READY, State.SCHEDULED, State.BLOCKED, State.PARKED}
 KEPT_AT_LEAST_S = 3600.0
-LIMIT, EXPIRED, POISON = "limit", "expired", "poison"
+EXPIRED, POISON = "expired", "poison"
 
 
 @dataclass
@@ -70,6 +74,12 @@ class Job:
     def place(self) -> tuple[int, int]:
         return self.tag, self.seq
 
+    @property
+    def at(self) -> Place | None:
+        """The gate that it waits at, where it does."""
+        waits = self.state is State.PARKED and self.reason in BARRIERS
+        return Place(Barrier(self.reason or ""), self.park_key or "") if waits else None
+
 
 class Key(NamedTuple):
     fingerprint: bytes
@@ -95,45 +105,77 @@ class Model:
         self.jobs: dict[JobId, Job] = {}
         self.workers: dict[WorkerId, float] = {}
         self.keys: dict[tuple[str, str], Key] = {}
-        self.slots: dict[str, set[JobId]] = {}
+        self.flow = Flow()
+        self.unique = Unique()
         self.paused: set[str] = set()
+        self.draining: set[str] = set()
         self.tags = Tags()
         self._seq = 0
 
     # ------------------------------------------------------------ enqueue
 
-    def insert(self, jobs: Sequence[NewJob], *, whole: bool) -> list[InsertResult]:
+    def insert(self, jobs: Sequence[NewJob], *, whole: bool, admit: bool = True) -> list[InsertResult]:
         self.tags.tenanted |= {job.queue for job in jobs if job.tenant}
-        refused = self._refusals(jobs)
-        if whole and any(isinstance(answer, Conflict) for answer in refused.values()):
+        refused = self._refusals(jobs, self.draining if admit else set())
+        if whole and any(not isinstance(answer, Existing) for answer in refused.values()):
             return [refused.get(index, Withheld()) for index in range(len(jobs))]
-        return [refused.get(index) or self._insert(job) for index, job in enumerate(jobs)]
+        replaced: list[tuple[JobId, JobId]] = []
+        answers = [refused.get(index) or self._insert(job, replaced) for index, job in enumerate(jobs)]
+        for older, newer in replaced:  # when all are there
+            self.cancel(older, f"replaced by {newer}")
+        return answers
 
-    def _refusals(self, jobs: Sequence[NewJob]) -> dict[int, InsertResult]:
+    def _refusals(self, jobs: Sequence[NewJob], closed: set[str]) -> dict[int, InsertResult]:
+        """One after the other, each as if those before it were there: idempotency keys, unique keys, closed queues."""
         refused: dict[int, InsertResult] = {}
         taken: dict[tuple[str, str], Key] = {}
+        unique = self.unique.copy()
+        new: set[JobId] = set()
+
+        def state_of(job_id: JobId) -> State | None:
+            return State.READY if job_id in new else self.state_of(job_id)
+
         for index, job in enumerate(jobs):
-            if job.key is None or job.id in self.jobs:  # a repeated call hears of its job, whoever has the key now
+            if job.id in self.jobs:  # a repeated call hears of its job, whoever has the key now
                 continue
-            scope = (job.tenant, job.key.key)
-            holder = taken.get(scope) or self.keys.get(scope)
-            if holder is None or holder.expires_at <= self.now:
-                taken[scope] = Key(job.key.fingerprint, job.id, self.now + job.key.window_s)
-            elif holder.fingerprint != job.key.fingerprint:
-                refused[index] = Conflict(holder.job_id)
-            elif holder.job_id != job.id:
-                refused[index] = Existing(holder.job_id)
+            by_key = self._key_refusal(job, taken) if job.key is not None else None
+            answer = by_key or unique.refusal(job, state_of, self.now)
+            if answer is None and job.queue in closed:
+                answer = Full(job.queue, 0, 0, 0, draining=True)
+            if answer is not None:
+                refused[index] = answer
+                continue
+            new.add(job.id)
+            if job.key is not None:
+                taken[job.tenant, job.key.key] = Key(job.key.fingerprint, job.id, self.now + job.key.window_s)
+            if job.unique is not None:
+                unique.take(job, state_of, self.now)
         return refused
 
-    def _insert(self, new: NewJob) -> Inserted:
+    def _key_refusal(self, job: NewJob, taken: Mapping[tuple[str, str], Key]) -> InsertResult | None:
+        assert job.key is not None
+        scope = (job.tenant, job.key.key)
+        holder = taken.get(scope) or self.keys.get(scope)
+        if holder is None or holder.expires_at <= self.now or holder.job_id == job.id:
+            return None
+        same = holder.fingerprint == job.key.fingerprint
+        return Existing(holder.job_id) if same else Conflict(holder.job_id)
+
+    def state_of(self, job_id: JobId) -> State | None:
+        return self.jobs[job_id].state if job_id in self.jobs else None
+
+    def _insert(self, new: NewJob, replaced: list[tuple[JobId, JobId]]) -> Inserted:
         if new.id in self.jobs:
             return Inserted(new.id, None)
+        older, due_by = (None, None) if new.unique is None else self.unique.take(new, self.state_of, self.now)
+        replaced += [] if older is None else [(older, new.id)]
         job = self.jobs[new.id] = Job(new)
         if new.key is not None:
             self.keys[new.tenant, new.key.key] = Key(new.key.fingerprint, new.id, self.now + new.key.window_s)
         job.deadline = new.expires_at if new.expires_in_s is None else self.now + new.expires_in_s
         job.missing = {other for other in new.waits_for if other in self.jobs and not self.jobs[other].state.ended}
         job.due_at = self.now + new.delay_s if new.delay_s is not None else new.run_at or 0.0
+        job.due_at = job.due_at if due_by is None else min(job.due_at, due_by)
         if job.missing:
             job.state = State.BLOCKED
         elif job.due_at > self.now:
@@ -159,12 +201,12 @@ class Model:
                 continue
             head = self.ready_in(lane, alone=alone)[: 1 if alone else quota]
             scanned[lane] = len(head)
+            overdue = [job for job in head if self._overdue(job)]
             for job in head:
                 self.tags.claimed(lane, job.tag)
-                if self._overdue(job):
-                    self._end(job, State.CANCELLED, EXPIRED)
-                else:
-                    self._run_or_park(job, runs)
+            for job in overdue:
+                self._end(job, State.CANCELLED, EXPIRED)
+            self._run_or_hold_back([job for job in head if job not in overdue], runs)
             lonely = lonely or (not alone and bool(self.ready_in(lane, alone=True)))
         return runs, scanned, lonely
 
@@ -195,18 +237,32 @@ class Model:
         for job in overdue:
             self._end(job, State.CANCELLED, EXPIRED)
         runs: list[Expected] = []
-        for job in taken:
-            if job not in overdue:
-                self._run_or_park(job, runs)
+        self._run_or_hold_back([job for job in taken if job not in overdue], runs)
         return runs, {lane: len(head) for lane, head in heads.items()}, lonely
 
-    def _run_or_park(self, job: Job, runs: list[Expected]) -> None:
-        if not self._take_slot(job):
-            job.state, job.reason, job.park_key = State.PARKED, LIMIT, job.new.limit and job.new.limit.key
-            return
-        job.state, job.reason, job.park_key = State.RUNNING, None, None
-        job.attempt += 1
-        runs.append(Expected(job.new.id, job.attempt, job.losses >= 2))
+    def _run_or_hold_back(self, jobs: list[Job], runs: list[Expected]) -> None:
+        judged = list(zip(jobs, self.flow.judge([job.new for job in jobs], self.now), strict=True))
+        for job, admission in judged:
+            if isinstance(admission, Passed):
+                job.state, job.reason, job.park_key = State.RUNNING, None, None
+                job.attempt += 1
+                runs.append(Expected(job.new.id, job.attempt, job.losses >= 2))
+        for job, admission in judged:
+            match admission:
+                case Waits(at=at, replaces=replaces):
+                    self.flow.free(job.new.id)
+                    job.state, job.reason, job.park_key = State.PARKED, at.barrier, at.key
+                    if replaces:
+                        self._replace(job, at)
+                case Skipped(at=at):
+                    self._end(job, State.CANCELLED, f"skipped: limit {at.key} is full")
+
+    def _replace(self, newer: Job, at: Place) -> None:
+        holders = self.flow.slots.get(at, set())
+        waiters = [job for job in self.jobs.values() if job.state is State.PARKED and job.at == at]
+        for job in [*(self.jobs[job_id] for job_id in holders), *waiters]:
+            if job is not newer:
+                self.cancel(job.new.id, f"replaced by {newer.new.id}")
 
     def lease(self, worker: WorkerId, tokens: Mapping[JobId, int]) -> None:
         for job_id, token in tokens.items():
@@ -291,6 +347,18 @@ class Model:
             return {Verdict.ALREADY, Verdict.LOST}  # another word on a run that has ended, which changes nothing
         return {Verdict.LOST}
 
+    def mark(self, marks: Iterable[BreakerMark], settled: Iterable[tuple[Settlement, Verdict]]) -> None:
+        """What runs say about breakers, where they were settled now; or had succeeded, perhaps in a transaction of
+        their own, before they could say anything."""
+        heard = {
+            each.token
+            for each, verdict in settled
+            if verdict is Verdict.APPLIED or (verdict is Verdict.ALREADY and isinstance(each, Succeed))
+        }
+        for mark in marks:
+            if mark.token in heard:
+                self.flow.mark(mark, self.now)
+
     def _apply(self, job: Job, settlement: Settlement) -> None:
         match settlement:
             case Succeed():
@@ -335,7 +403,7 @@ class Model:
             return
         job.state = state
         job.attempt -= not charged
-        self._free_slot(job)
+        self.flow.free(job.new.id)
 
     # ------------------------------------------------------------ waiting
 
@@ -403,42 +471,19 @@ class Model:
         job.state, job.reason, job.ended_at = state, reason, self.now
         job.deadline = job.cancel_reason = None
         job.missing = set()
-        self._free_slot(job)
+        self.flow.free(job.new.id)
         for other in self.jobs.values():
             if other.state is State.BLOCKED and job.new.id in other.missing:
                 other.missing.discard(job.new.id)
                 if not other.missing:
                     self._to_tail(other)
 
-    def _take_slot(self, job: Job) -> bool:
-        if job.new.limit is None:
-            return True
-        holders = self.slots.setdefault(job.new.limit.key, set())
-        if job.new.id not in holders and len(holders) >= job.new.limit.size:
-            return False
-        holders.add(job.new.id)
-        return True
-
-    def _free_slot(self, job: Job) -> None:
-        """The oldest waiters become ready at their old places; one whose queue is not paused takes the slot over."""
-        if job.new.limit is None or job.new.id not in self.slots.get(job.new.limit.key, set()):
-            return
-        key, size = job.new.limit
-        self.slots[key].discard(job.new.id)
-        parked = [job for job in self.jobs.values() if job.state is State.PARKED and job.reason == LIMIT]
-        for waiter in sorted((job for job in parked if job.park_key == key), key=lambda job: job.seq):
-            if len(self.slots[key]) >= size:
-                return
-            waiter.state = State.READY
-            if waiter.new.queue not in self.paused:
-                self.slots[key].add(waiter.new.id)
-
     def pause(self, queue: str, *, paused: bool) -> None:
         """Nobody waits for what a paused queue has: slots that were kept for its jobs go on to others."""
         (self.paused.add if paused else self.paused.discard)(queue)
         if paused:
             for job in [job for job in self.jobs.values() if job.state is State.READY and job.new.queue == queue]:
-                self._free_slot(job)
+                self.flow.free(job.new.id)
 
     def replay(self, job_id: JobId) -> bool:
         job = self.jobs.get(job_id)
@@ -468,4 +513,14 @@ class Model:
         old = [scope for scope, key in self.keys.items() if key.expires_at <= self.now]
         for scope in old:
             del self.keys[scope]
-        return len(old)
+        return len(old) + self.unique.drop(self.state_of, self.now)
+
+    def move(self, job_id: JobId, lane: Lane) -> bool:
+        job = self.jobs.get(job_id)
+        if job is None or job.state not in WAITING or job.lane == lane:
+            return False  # a repeated call changes nothing
+        job.new = job.new._replace(queue=lane.queue, priority=lane.priority)
+        if job.state is State.READY:
+            self.flow.free(job_id)  # kept for its turn, which it gives up
+            self._to_tail(job)
+        return True

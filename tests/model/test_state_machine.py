@@ -23,7 +23,7 @@ from holdfast.core.errors import LeaseLost
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, NewJob, WorkerId
 from holdfast.core.queue import QueueSettings
-from holdfast.core.settlement import UNKNOWN_TASK, Settlement
+from holdfast.core.settlement import UNKNOWN_TASK, Settlement, Succeed
 from holdfast.core.state import State
 from holdfast.core.transition import allowed
 from holdfast.runtime.clock import ManualClock
@@ -42,13 +42,17 @@ from model.choices import (
     SELDOM,
     SOON,
     TENANTS,
+    THEMES,
     VERBS,
     WEIGHTS,
     WHY,
+    Choice,
     Pick,
+    mark,
     new_jobs,
     settlement,
 )
+from model.flow_steps import FlowSteps, comparable
 from model.leading import Leading
 from model.model import Model
 
@@ -56,7 +60,7 @@ T = TypeVar("T")
 MANY = 1000
 
 
-class StoreAgainstModel(RuleBasedStateMachine):
+class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
     """One store, one model, one clock for both; each verb compares answers, and then all jobs."""
 
     def __init__(self) -> None:
@@ -70,6 +74,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.workers: list[WorkerId] = [uuid4()]  # the first was never registered
         self.runs: list[tuple[WorkerId, JobId, int]] = []
         self.last_token = 0
+        self.theme: Choice = ()
         self.states: dict[JobId, State | None] = {}
 
     def make(self) -> tuple[ManualClock, Store]:
@@ -103,12 +108,15 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def anything(self, pick: Pick) -> None:
         match pick(VERBS):
             case "insert":
-                self.insert(new_jobs(pick, pick((1, 2, 4)), list(self.asked)), whole=pick((False, True)))
+                self.insert(self.some_jobs(pick, (1, 2, 4)), whole=pick((False, True)))
+            case "rush":
+                self.insert(self.some_jobs(pick, (3, 5)), whole=False)
+                self.claim_everywhere(4)
             case "work":
-                self.insert(new_jobs(pick, pick((0, 1, 2)), list(self.asked)), whole=False)
+                self.insert(self.some_jobs(pick, (0, 1, 2)), whole=False)
                 worker = self.claim_everywhere(pick((1, 2, 4)))
                 held = sorted(self.model.held(worker))
-                self.settle(worker, [settlement(pick, *lease) for lease in held if pick((True, True, False))])
+                self.settle(worker, [settlement(pick, *lease) for lease in held if pick((True, True, False))], pick)
             case "claim":
                 self.claim(self.a_worker(pick), {pick(LANES): pick((1, 2, 4)) for _ in range(pick((1, 2, 3)))})
             case "settle":
@@ -153,13 +161,15 @@ class StoreAgainstModel(RuleBasedStateMachine):
                 assert written == self.model.holds(*run)
             case "sweep":
                 swept = self.do(self.store.sweep(limit=MANY))
-                assert swept == Swept(0, 0, 0, self.model.drop_keys(), 0), "only old keys are left to put right"
+                assert swept == Swept(0, 0, 0, self.model.drop_keys(), 0), (
+                    f"only old keys are left to put right: {swept}"
+                )
                 self.model.tags.sweep()
             case "report":
                 self.compare_reports()
             case "pause":
                 paused = pick((False, False, True))
-                self.do(self.store.set_queue(queue, QueueSettings(paused=paused)))
+                self.do(self.store.set_queue(queue, QueueSettings(paused=paused), only=("paused",)))
                 self.model.pause(queue, paused=paused)
             case "prune":
                 keep_s = pick((0.0, 4000.0))
@@ -184,8 +194,14 @@ class StoreAgainstModel(RuleBasedStateMachine):
                 tenant, weight = pick(TENANTS), pick(WEIGHTS)
                 self.do(self.store.set_tenant_weight(tenant, weight))
                 self.model.tags.weights[tenant] = weight or 1.0
+            case "operate":
+                self.operate(pick)
             case "wait long":
                 self.wait(5000.0, [])
+
+    def some_jobs(self, pick: Pick, counts: tuple[int, ...]) -> list[NewJob]:
+        self.theme = self.theme or pick(THEMES)
+        return new_jobs(pick, pick(counts), list(self.asked), self.theme)
 
     def some_ids(self, pick: Pick, state: State | None = None) -> list[JobId]:
         fitting = [job_id for job_id, job in self.model.jobs.items() if state in (None, job.state)]
@@ -204,7 +220,8 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def insert(self, jobs: list[NewJob], *, whole: bool) -> None:
         self.asked |= {job.id: job for job in jobs}
         expected = self.model.insert(jobs, whole=whole)
-        assert self.do(self.store.insert_jobs(jobs, whole=whole)) == expected
+        answers = comparable(self.do(self.store.insert_jobs(jobs, whole=whole)))
+        assert answers == expected, (answers, expected)
         self.compare()
 
     def insert_again(self, job: NewJob) -> None:
@@ -253,9 +270,9 @@ class StoreAgainstModel(RuleBasedStateMachine):
             assert {lane: claim.scanned.get(lane, 0) for lane in scanned} == scanned
         assert claim.lonely == lonely
         got = [(job.id, job.attempt, job.alone) for job in claim.jobs]
-        assert self.comparable(got) == self.comparable(expected)
+        assert self.comparable(got) == self.comparable(expected), (got, expected)
         for job in claim.jobs:
-            new = self.asked[job.id]
+            new = self.model.jobs[job.id].new
             body = (new.task, new.queue, new.priority, new.payload, new.options, new.max_attempts, new.tenant)
             assert (job.task, *job[4:10]) == body, "a run is told what was enqueued"
         tokens = [job.token for job in claim.jobs]
@@ -282,13 +299,21 @@ class StoreAgainstModel(RuleBasedStateMachine):
         held = {job_id for worker, job_id, _ in current if worker == owner}
         runs = [run for run in self.runs if run[0] == owner and (run[1] in held or not held)]
         batch = [settlement(pick, *pick(runs)[1:]) for _ in range(pick((1, 2, 3)))]
-        self.settle(pick([owner] * 5 + self.workers[-2:]), batch)
+        self.settle(pick([owner] * 5 + self.workers[-2:]), batch, pick)
 
-    def settle(self, worker: WorkerId, batch: list[Settlement]) -> None:
-        verdicts = self.do(self.store.settle_jobs(worker, batch))
+    def settle(self, worker: WorkerId, batch: list[Settlement], pick: Pick) -> None:
+        runs = {each.token: each.job_id for each in batch}
+        succeeded = {each.token for each in batch if isinstance(each, Succeed)}
+        marks = [
+            each
+            for token, job_id in runs.items()
+            for each in mark(pick, self.asked[job_id], token, may_fail=token not in succeeded)
+        ]
+        verdicts = self.do(self.store.settle_jobs(worker, batch, marks=marks))
         assert len(verdicts) == len(batch)
         for each, verdict in zip(batch, verdicts, strict=True):
             assert verdict in self.model.settle(worker, each), each
+        self.model.mark(marks, zip(batch, verdicts, strict=True))
         self.compare()
 
     def renew(self, worker: WorkerId, lease_s: float, *, held_for_s: float) -> None:
@@ -359,6 +384,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     def compare(self) -> None:
         """Every job is where the model has it, and came there by a move that is allowed."""
+        self.serve()
         infos = dict(zip(self.asked, self.do(self.store.job_infos(list(self.asked))), strict=True))
         for job_id, info in infos.items():
             job = self.model.jobs.get(job_id)
@@ -370,6 +396,8 @@ class StoreAgainstModel(RuleBasedStateMachine):
             assert {run.token: run.cause for run in info.attempts} == job.causes, (info.attempts, job)
             if job.state in (State.PARKED, State.DEAD, State.CANCELLED):
                 assert info.reason == job.reason, (info, job)
+            if job.state is State.PARKED:
+                assert info.waits_at == job.park_key, (info, job)
         states = {job_id: info and info.state for job_id, info in infos.items()}
         for job_id, after in states.items():
             assert may_become(self.states.get(job_id), after), (self.states.get(job_id), after)
@@ -377,6 +405,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     def compare_reports(self) -> None:
         """Endings, requests, and counts: with the infos above, every job is in exactly one state."""
+        self.compare_flow()
         jobs = self.model.jobs
         endings = self.do(self.store.endings(list(self.asked)))
         told = {job_id: ended and ended.state for job_id, ended in endings.items()}

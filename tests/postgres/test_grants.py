@@ -15,7 +15,8 @@ from tests.postgres.fixtures import Admin
 
 from holdfast.core.cause import Cause
 from holdfast.core.errors import InvalidOptions, StoreBroken
-from holdfast.core.job import KeyClaim, LimitSlot
+from holdfast.core.gates import SlotGate
+from holdfast.core.job import KeyClaim
 from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import Bury, Park, Retry, Succeed, Verdict
 from holdfast.core.state import State
@@ -90,7 +91,7 @@ async def _migrate(roles: Roles) -> None:
 
 
 async def _api(store: PostgresStore) -> None:
-    first, *_ = await insert(store, a_job(tags=("red",)), a_job(delay_s=LONG_S), a_job(limit=LimitSlot("k", 1)))
+    first, *_ = await insert(store, a_job(tags=("red",)), a_job(delay_s=LONG_S), a_job(gates=(SlotGate("k", 1),)))
     await insert(store, a_job(waits_for=(first,)), a_job(expires_in_s=LONG_S))
     keyed = a_job(key=KeyClaim("order-1", b"f", LONG_S))
     assert isinstance((await store.insert_jobs([keyed]))[0], Inserted)
@@ -125,7 +126,7 @@ async def _worker(store: PostgresStore) -> None:
     assert (await store.promote_jobs(limit=10)).promoted == 1
     assert await store.unpark_jobs(reason="unknown_task", keys=["t"]) == 1
     assert len(await claim(store, worker.id)) == 2
-    await insert(store, a_job(tags=("blue",)), a_job(limit=LimitSlot("k", 1)))
+    await insert(store, a_job(tags=("blue",)), a_job(gates=(SlotGate("k", 1),)))
     await claim(store, worker.id)
     assert await store.hand_back_worker(worker.id, cause=Cause.HANDED_BACK, why="stops") == 4
     gone = await enlist(store, lease_s=-1.0)

@@ -136,10 +136,15 @@ def test_without_tenants_the_statements_are_those_of_before(postgres_tables: Pos
             await insert(store, a_job(run_at=1.0))
             await store.promote_jobs(limit=10)
             assert recorded.asked == [
-                *("queues.look", "insert_jobs.new"),
+                *("queues.survey", "insert_jobs.new"),
                 "claim_jobs.ordinary",
-                *("transaction.now", "insert_jobs.set_lock_timeout", "insert_jobs.existing", "insert_jobs.bodies"),
-                *("transaction.enter_ready", "transaction.change_depth"),
+                *(
+                    "transaction.now",
+                    "insert_jobs.set_lock_timeout",
+                    "insert_jobs.existing",
+                    "insert_jobs.write_bodies",
+                ),
+                *("transaction.enter_ready", "transaction.change_depths"),
                 *("transaction.now", "waiting.promote", "waiting.next_due"),
             ]
         finally:

@@ -12,7 +12,7 @@ import pytest
 from tests.docs.pages import ROOT
 from tests.docs.subprocesses import environment
 
-from holdfast import Holdfast, NotOpen, QueueFull, RetryPolicy, State
+from holdfast import Breaker, Holdfast, NotOpen, QueueFull, RetryPolicy, State
 from holdfast.telemetry.events import JobBuried, JobRetried, JobSettled, JobStarted
 from holdfast.testing import harness
 
@@ -192,3 +192,26 @@ def test_the_fixture_is_for_coroutines_too(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
+
+
+def test_a_breaker_opens_and_closes_on_the_harness_s_clock() -> None:
+    hf = Holdfast(":memory:")
+    is_down = True
+
+    @hf.task(name="charge", breaker=Breaker("bank", failures=1, open_for=30), retry=RetryPolicy(max_attempts=1))
+    async def charge() -> str:
+        if is_down:
+            raise ConnectionRefusedError
+        return "charged"
+
+    with harness(hf) as t:
+        charge.sync.enqueue()
+        t.run_due()
+        is_down = False
+        waits = charge.sync.enqueue()
+        t.run_due()
+        assert waits.info().state is State.PARKED
+        t.clock.advance(31)
+        t.run_due()
+        assert waits.info().result == "charged"
+        assert [each.phase for each in hf.sync.breakers.list()] == ["closed"]

@@ -21,7 +21,7 @@ from holdfast import (
     SoftTimeout,
     current_job,
 )
-from holdfast.core.job import LimitSlot
+from holdfast.core.gates import SlotGate
 from holdfast.runtime.failpoints import armed, release, wait_hit
 from holdfast.stores.moments import FINISH_BEGIN, FINISH_COMMITTED, FINISH_INSIDE
 from holdfast.telemetry.events import JobErrorIgnored, JobLost, JobSettled
@@ -252,7 +252,9 @@ def test_what_hangs_on_the_job_is_let_go_after_the_commit(shop: Shop) -> None:
             store = shop.hf._open_store()
             job = await shop.sell.options(expires=600).enqueue(1)
             waiting = a_job(waits_for=(job.id,))
-            limited = a_job(task="sell", queue="default", payload=b'{"args":[1],"kwargs":{}}', limit=LimitSlot("l", 1))
+            limited = a_job(
+                task="sell", queue="default", payload=b'{"args":[1],"kwargs":{}}', gates=(SlotGate("l", 1),)
+            )
             await store.insert_jobs([waiting, limited])
             async with shop.hf.worker(queues=("default",)):
                 await job.result(PATIENCE_S)

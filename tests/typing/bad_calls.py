@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from holdfast import PROVIDED, Holdfast, JobHandle, Provide, TaskDefaults, current_job
+from holdfast import PROVIDED, Holdfast, JobHandle, Limit, Provide, TaskDefaults, current_job
 
 hf = Holdfast(":memory:")
 
@@ -106,3 +106,10 @@ async def operate() -> None:
     await hf.queues.set_watermarks("mail", high_age_s=60)  # E: call-overload
     await current_job().progress("1")  # E: arg-type
     await current_job().progress(1, stage=2)  # E: arg-type
+    await hf.limits.set("x", size="5")  # E: arg-type
+    await hf.jobs.move({"queue": "mail"}, prioritty=5)  # E: call-arg
+    add.options(unique=5)  # E: arg-type
+    Limit(5, when_full="drop")  # E: arg-type
+    Limit("5")  # E: arg-type
+    TaskDefaults(rate=5)  # E: arg-type
+    hf.task(concurency=5)  # E: call-overload

@@ -8,15 +8,23 @@ from typing import Annotated, Any, assert_type
 
 from holdfast import (
     PROVIDED,
+    Breaker,
     CallNext,
     CurrentJob,
+    Debounce,
+    Explanation,
     Holdfast,
     JobHandle,
     JobInfo,
+    Limit,
+    LimitInfo,
     Provide,
+    Rate,
     RetryPolicy,
     SyncJobHandle,
     TaskDefaults,
+    Throttle,
+    Unique,
     current_job,
 )
 from holdfast.client.request import Request
@@ -175,3 +183,25 @@ async def provided() -> None:
     with shop.override(make_pool, Pool):
         await begin()
         end()
+
+
+@hf.task(
+    concurrency=[Limit(5, key=lambda account, **_: account), 3],
+    rate="100/m",
+    breaker=Breaker("bank", on=[ConnectionError, "stripe.Down"]),
+    unique=Unique(for_=60, by=("account",), states=["ready"], when_taken="existing"),
+)
+async def limited(account: str) -> int:
+    return 1
+
+
+async def flow() -> None:
+    job = await limited.options(unique=None, throttle=Throttle(5)).enqueue("acme")
+    await limited.options(debounce=Debounce(5, longest=10)).enqueue("acme")
+    assert_type(await job.result(), int)
+    assert_type(await hf.jobs.explain(job.id), Explanation)
+    assert_type(await hf.limits.list(), list[LimitInfo])
+    assert_type(await hf.jobs.move({"queue": "mail"}, priority="high"), int)
+    await hf.limits.set("stripe", rate="5/s", burst=2, by="ada")
+    await hf.tasks.pause("charge")
+    TaskDefaults(concurrency=5, rate=[Rate("1/s", name="slow")], breaker="bank")

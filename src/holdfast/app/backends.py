@@ -17,10 +17,11 @@ from holdfast.core.errors import ConfigError
 from holdfast.core.urls import is_postgres, mask, sqlite_path
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.threads import in_new_thread
-from holdfast.stores.base import Store, StoreStatus
+from holdfast.stores.base import Store
 from holdfast.stores.dispatch import DispatchStore
 from holdfast.stores.sqlite import SqliteStore, store_status
 from holdfast.stores.sqlite.statements import migrations as sqlite_migrations
+from holdfast.stores.status import StoreStatus
 from holdfast.telemetry.hub import Telemetry
 from holdfast.transports.base import Transport
 

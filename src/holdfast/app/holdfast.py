@@ -9,17 +9,21 @@ import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
 from holdfast.app import backends
+from holdfast.app.app_tasks import AppTasks
 from holdfast.app.births import birth_of
 from holdfast.app.decorator import TaskDecorator
 from holdfast.app.working import work
 from holdfast.client.arguments import Signature
+from holdfast.client.audit import Audit
+from holdfast.client.breakers import Breakers
 from holdfast.client.client import Client, OnEnqueued
 from holdfast.client.dead import DeadLetters
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
+from holdfast.client.limits import Limits
 from holdfast.client.place import Place
 from holdfast.client.placing import Placement, Router, Routing
 from holdfast.client.queues import Queues, Workers
@@ -28,22 +32,21 @@ from holdfast.client.sync import Opened, Sync
 from holdfast.client.task import AsyncTask, SyncTask, Task
 from holdfast.client.tenants import Tenants
 from holdfast.config import Config
-from holdfast.core.defaults import TaskDefaults, check_defaults, check_queue_defaults, resolve_options
+from holdfast.core.defaults import TaskDefaults, TaskFields, check_defaults, check_queue_defaults, resolve_options
 from holdfast.core.error_class import ErrorClass
 from holdfast.core.error_classes import check_classes
 from holdfast.core.errors import NotOpen
 from holdfast.core.names import check_name
-from holdfast.core.options import Seconds
-from holdfast.core.provide import check_override
-from holdfast.core.retry import RetryPolicy
+from holdfast.core.provide import overridden
 from holdfast.core.routing import Route, Rule, check_pattern
-from holdfast.core.task import Registry, define
+from holdfast.core.task import define
 from holdfast.core.unset import UNSET, Unset
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.failpoints import arm_from_text
 from holdfast.runtime.loop import run_loop
-from holdfast.stores.base import Store, StoreStatus
+from holdfast.stores.base import Store
 from holdfast.stores.health import StoreHealth
+from holdfast.stores.status import StoreStatus
 from holdfast.telemetry.hub import Telemetry
 from holdfast.telemetry.logs import attach_logs
 from holdfast.upkeep.crew import make_crew
@@ -90,7 +93,7 @@ class Holdfast:
         self.errors = check_classes(errors)
         self._hooks = Hooks(lifespan=None if lifespan is None else enter_lifespan(lifespan, self), errors=self.errors)
         self._given = () if lifespan is None else (lifespan,)
-        self.tasks = Registry()
+        self.tasks = AppTasks(lambda: self._open_client().tasks)
         self._routing = Routing(self.config.rules)
         self.telemetry = Telemetry()
         attach_logs(self.telemetry)
@@ -123,13 +126,7 @@ class Holdfast:
         *,
         name: str | None = None,
         base: TaskDefaults | None = None,
-        queue: str | Unset = UNSET,
-        priority: int | str | Unset = UNSET,
-        retry: RetryPolicy | Unset = UNSET,
-        timeout: Seconds | Unset | None = UNSET,
-        soft_timeout: Seconds | Unset | None = UNSET,
-        isolate: bool | Unset = UNSET,
-        tenant: str | Callable[..., object] | Unset = UNSET,
+        **options: Unpack[TaskFields],
     ) -> TaskDecorator: ...
     def task(
         self,
@@ -138,13 +135,7 @@ class Holdfast:
         *,
         name: str | None = None,
         base: TaskDefaults | None = None,
-        queue: str | Unset = UNSET,
-        priority: int | str | Unset = UNSET,
-        retry: RetryPolicy | Unset = UNSET,
-        timeout: Seconds | Unset | None = UNSET,
-        soft_timeout: Seconds | Unset | None = UNSET,
-        isolate: bool | Unset = UNSET,
-        tenant: str | Callable[..., object] | Unset = UNSET,
+        **options: Unpack[TaskFields],
     ) -> Any:
         """Make a task of a function (`async def`, or `def`, which runs in a thread): `@hf.task`, or `@hf.task(…)`.
 
@@ -155,11 +146,14 @@ class Holdfast:
         - `soft_timeout`: raises `SoftTimeout` inside the task then, so that it can tidy up.
         - `isolate`: run it in a process of its own, so that it can be killed, or crash, without hurting other jobs.
         - `tenant`: on whose behalf, or a function of the call's arguments that says it: `lambda account, **_: account`.
+        - `concurrency`: how many run at once: a number, a `Limit`, or several. `rate`: how many begin in a time: a text
+          as `"100/m"`, a `Rate`, or several.
+        - `breaker`: a `Breaker`, whose failures keep further runs from starting.
+        - `unique`, `debounce`, `throttle`: a `Unique`, `Debounce` or `Throttle`: what becomes of a call too many.
         - `base`: options that it shares with other tasks. What neither says comes from the queue's defaults, then from
           the app's.
         """
-        limits: dict[str, Any] = {"timeout": timeout, "soft_timeout": soft_timeout, "isolate": isolate}
-        own = TaskDefaults(queue=queue, priority=priority, retry=retry, tenant=tenant, **limits)
+        own = TaskDefaults(**options)
         decorate = functools.partial(self._add_task, name=name, own=own, base=check_defaults("base", base))
         return decorate if function is None else decorate(function)
 
@@ -233,17 +227,8 @@ class Holdfast:
     @contextlib.contextmanager
     def override(self, make: Callable[..., Any], replacement: Callable[..., Any], /) -> Iterator[None]:
         """Inside the `with`, `replacement` makes what `Provide(make)` asks for; for tests."""
-        check_override(make, replacement)
-        overrides = self._hooks.overrides
-        before = overrides.get(make)
-        overrides[make] = replacement
-        try:
+        with overridden(self._hooks.overrides, make, replacement):
             yield
-        finally:
-            if before is None:
-                del overrides[make]
-            else:
-                overrides[make] = before
 
     # ------------------------------------------------------------ open and closed
 
@@ -330,7 +315,7 @@ class Holdfast:
 
     @property
     def jobs(self) -> Jobs:
-        """Look at, list, cancel, retry and explain jobs."""
+        """Look at, list, cancel, retry, move and explain jobs."""
         return self._open_client().jobs
 
     @property
@@ -340,13 +325,28 @@ class Holdfast:
 
     @property
     def queues(self) -> Queues:
-        """Queues: list, pause, resume, weights, watermarks, purge."""
+        """Queues: list, pause, resume, drain, weights, watermarks, purge."""
         return self._open_client().queues
 
     @property
     def tenants(self) -> Tenants:
-        """Tenants: weights."""
+        """Tenants: weights, pause, resume."""
         return self._open_client().tenants
+
+    @property
+    def limits(self) -> Limits:
+        """Concurrency limits and rates: list, set, clear."""
+        return self._open_client().limits
+
+    @property
+    def breakers(self) -> Breakers:
+        """Circuit breakers: list, open, close."""
+        return self._open_client().breakers
+
+    @property
+    def audit(self) -> Audit:
+        """Who changed what of all these, and when: list."""
+        return self._open_client().audit
 
     @property
     def workers(self) -> Workers:

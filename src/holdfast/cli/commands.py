@@ -8,7 +8,22 @@ from typing import Annotated
 import typer
 
 from holdfast import __version__
-from holdfast.cli import dead, dev, doctor, enqueue, jobs, migrate, queues, tenants, worker, workers
+from holdfast.cli import (
+    audit,
+    breakers,
+    dead,
+    dev,
+    doctor,
+    enqueue,
+    jobs,
+    limits,
+    migrate,
+    queues,
+    tasks,
+    tenants,
+    worker,
+    workers,
+)
 from holdfast.cli.demo import command as demo
 from holdfast.cli.session import help_if_alone
 
@@ -26,7 +41,11 @@ enqueue.add_to(root)
 root.add_typer(jobs.group, name="jobs")
 root.add_typer(dead.group, name="dead")
 root.add_typer(queues.group, name="queues")
+root.add_typer(tasks.group, name="tasks")
 root.add_typer(tenants.group, name="tenants")
+root.add_typer(limits.group, name="limits")
+root.add_typer(breakers.group, name="breakers")
+audit.add_to(root)
 workers.add_to(root)
 migrate.add_to(root)
 doctor.add_to(root)
@@ -56,6 +75,7 @@ def holdfast(
     holdfast worker shop.jobs:hf              run jobs until Ctrl-C
     holdfast enqueue shop.jobs:hf mail.send   enqueue a call
     holdfast jobs list --state running        what runs now
+    holdfast jobs explain ID                  why a job waits
     holdfast dead replay --task shop.charge   run dead jobs again
     holdfast doctor                           what is wrong here, and what to do
     """

@@ -100,7 +100,7 @@ async def show(session: Session, job_id: JobIdArgument) -> None:
     async with session.opened() as hf:
         job = await hf.dead.get(job_id)
         why = await hf.jobs.explain(job.id)
-    report_job(session.out, job, why)
+    report_job(session.out, job, str(why))
 
 
 @command(group)

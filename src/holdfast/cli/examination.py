@@ -20,7 +20,7 @@ from holdfast.config import Config
 from holdfast.core.errors import ConfigError, HoldfastError, StoreUnavailable
 from holdfast.core.queue import MOST_COUNTED, QueueInfo
 from holdfast.core.urls import is_postgres, sqlite_path
-from holdfast.stores.base import StoreStatus
+from holdfast.stores.status import StoreStatus
 
 _GIB = 1024**3
 _FEW_BYTES = 0.1 * _GIB

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
+from holdfast.client.limits import LimitInfo
+from holdfast.client.tasks import TaskInfo
+from holdfast.core.explanation import Explanation, Reason
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobInfo
 from holdfast.core.queue import QueueInfo
 from holdfast.core.worker import WorkerInfo
+from holdfast.stores.flow import BreakerInfo, SettingChange
 
 
 def job_fields(job: JobInfo) -> dict[str, Any]:
@@ -20,6 +26,7 @@ def job_fields(job: JobInfo) -> dict[str, Any]:
         "tenant": job.tenant,
         "state": job.state,
         "reason": job.reason,
+        "waits_at": job.waits_at,
         "attempt": job.attempt,
         "max_attempts": job.max_attempts,
         "args": list(job.args),
@@ -56,6 +63,7 @@ def queue_fields(queue: QueueInfo) -> dict[str, Any]:
         "running": queue.running,
         "dead": queue.dead,
         "paused": settings.paused,
+        "draining": settings.draining,
         "accepting": queue.accepting,
         "oldest_ready_s": queue.oldest_ready_s,
         "by_priority": {str(priority): count for priority, count in sorted(queue.by_priority.items())},
@@ -66,6 +74,50 @@ def queue_fields(queue: QueueInfo) -> dict[str, Any]:
         "high_age_s": None if settings.ages is None else settings.ages.high_s,
         "low_age_s": None if settings.ages is None else settings.ages.low_s,
     }
+
+
+def explanation_fields(why: Explanation) -> dict[str, Any]:
+    """Why a job is where it is."""
+    return {
+        "id": why.job_id,
+        "state": why.state,
+        "explanation": str(why),
+        "held_by": [_reason(each) for each in why.held_by],
+        "notes": [_reason(each) for each in why.notes],
+        "starts_at": why.starts_at,
+    }
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {"kind": reason.kind, "sentence": reason.sentence, **reason.data}
+
+
+def limit_fields(limit: LimitInfo) -> dict[str, Any]:
+    """A concurrency limit or a rate, or one key of it."""
+    return asdict(limit)
+
+
+def breaker_fields(breaker: BreakerInfo) -> dict[str, Any]:
+    """A circuit breaker."""
+    until = breaker.state.open_until
+    return {
+        "name": breaker.name,
+        "phase": breaker.phase,
+        "held": breaker.state.held,
+        "open_until": None if until is None else datetime.fromtimestamp(until, UTC),
+        "recent_failures": len(breaker.state.recent),
+        "waiting": breaker.waiting,
+    }
+
+
+def task_fields(task: TaskInfo) -> dict[str, Any]:
+    """A task."""
+    return asdict(task)
+
+
+def change_fields(change: SettingChange) -> dict[str, Any]:
+    """Who changed what."""
+    return change._asdict()
 
 
 def worker_fields(worker: WorkerInfo) -> dict[str, Any]:

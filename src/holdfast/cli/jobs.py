@@ -1,17 +1,15 @@
-"""`holdfast jobs`: look at jobs, cancel them, run them again, wait for them."""
+"""`holdfast jobs`: look at jobs, cancel them, move them, run them again, wait for them."""
 
 from __future__ import annotations
 
-import getpass
-import os
-import socket
 from typing import Annotated
 
 import typer
 
+from holdfast.cli import moving
 from holdfast.cli.columns import JOBS
 from holdfast.cli.exits import Exit
-from holdfast.cli.fields import job_fields
+from holdfast.cli.fields import explanation_fields, job_fields
 from holdfast.cli.following import ending, follow
 from holdfast.cli.job_report import report_job
 from holdfast.cli.session import Session, command, noun
@@ -31,10 +29,11 @@ from holdfast.cli.which_jobs import (
     moment,
     note_what_is_left,
 )
+from holdfast.client.operator import whoami
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer
 
-group = noun("Look at jobs, cancel them, run them again, wait for them.")
+group = noun("Look at jobs, cancel them, move them, run them again, wait for them.")
 
 JobIdArgument = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
 JobIdsArgument = Annotated[list[str], typer.Argument(metavar="ID", help="The ids of the jobs.")]
@@ -100,14 +99,15 @@ async def show(session: Session, job_id: JobIdArgument) -> None:
     async with session.opened() as hf:
         job = await hf.jobs.get(job_id)
         why = await hf.jobs.explain(job.id)
-    report_job(session.out, job, why)
+    report_job(session.out, job, str(why))
 
 
 @command(group)
 async def explain(session: Session, job_id: JobIdArgument) -> None:
-    """Say in a sentence why a job is where it is.
+    """Say why a job is where it is.
 
-    What it waits for, where it runs, or how it ended.
+    Where it runs, how it ended, or all that keeps it: pauses, limits, rates and breakers that are used up, missing
+    workers, its time; how many of its lane come first, which share the lane has, and when it may start.
 
     \b
     holdfast jobs explain 01985f3e-6f0a-7a51-8d8e-2f4f8f1f0c11
@@ -115,7 +115,7 @@ async def explain(session: Session, job_id: JobIdArgument) -> None:
     async with session.opened() as hf:
         job = await hf.jobs.get(job_id)
         why = await hf.jobs.explain(job.id)
-    session.out.done(why, {"id": job.id, "state": job.state, "explanation": why})
+    session.out.done(str(why), explanation_fields(why))
 
 
 @command(group)
@@ -137,7 +137,7 @@ async def cancel(
     code = Exit.OK
     async with session.opened() as hf:
         for job_id in job_ids:
-            answer = await hf.jobs.cancel(job_id, reason=reason, by=_who())
+            answer = await hf.jobs.cancel(job_id, reason=reason, by=whoami().rpartition(":")[0])
             session.out.done(
                 f"{job_id}: {_CANCELLED[answer]}", {"id": job_id, "answer": answer}, plain=(job_id, answer.value)
             )
@@ -145,20 +145,14 @@ async def cancel(
     return code
 
 
-def _who() -> str:
-    """The user of this machine, as far as it is known: in a container there may be no name for it."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"
-
-
 _CANCELLED = {
     CancelAnswer.CANCELLED: "cancelled",
     CancelAnswer.REQUESTED: "it runs, and was asked to stop",
     CancelAnswer.ENDED: "it had ended before",
 }
+
+
+moving.add_to(group)
 
 
 @command(group)

@@ -23,6 +23,7 @@ _NARROW = 60
 _STYLES = {
     "succeeded": "green", "ok": "green", "dead": "red", "fail": "bold red", "running": "cyan", "warn": "yellow",
     "cancelled": "dim", "paused": "yellow", "full": "red", "parked": "yellow",
+    "draining": "yellow", "open": "", "half_open": "yellow",
 }  # fmt: skip
 
 

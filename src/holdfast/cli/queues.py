@@ -17,13 +17,15 @@ from holdfast.cli.output import Column, counted
 from holdfast.cli.session import Session, command, noun
 from holdfast.core.queue import MOST_COUNTED, QueueInfo
 
-group = noun("Queues: depths, pausing, weights, watermarks, purging, and where jobs go.")
+group = noun("Queues: depths, pausing, draining, weights, watermarks, purging, and where jobs go.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
 
 
 def _state(queue: QueueInfo) -> str:
-    return "paused" if queue.settings.paused else "open" if queue.accepting else "full"
+    if queue.settings.paused:
+        return "paused"
+    return "draining" if queue.settings.draining else "open" if queue.accepting else "full"
 
 
 def _count(count: int) -> str:
@@ -50,9 +52,10 @@ _COLUMNS = (
 async def list_queues(session: Session) -> None:
     """List queues with what waits and runs in them.
 
-    The state is open, full (producers wait until it has drained) or paused (nothing of it is started). In a pipe, a
-    line is: queue, state, ready, running, scheduled, dead, parked, blocked, weight, age of the oldest ready job. Of
-    scheduled, dead, parked and blocked jobs at most 10000 are counted, and `10000+` means: at least so many.
+    The state is open, full (producers wait until it has drained), draining (it accepts nothing) or paused (nothing of
+    it is started). In a pipe, a line is: queue, state, ready, running, scheduled, dead, parked, blocked, weight, age of
+    the oldest ready job. Of scheduled, dead, parked and blocked jobs at most 10000 are counted, and `10000+` means: at
+    least so many.
 
     \b
     holdfast queues list
@@ -79,14 +82,51 @@ async def pause(session: Session, queue: NameArgument) -> None:
 
 @command(group)
 async def resume(session: Session, queue: NameArgument) -> None:
-    """Start jobs of a paused queue again.
+    """Start jobs of a queue again, and accept new ones.
+
+    It lifts `pause` and `drain`.
 
     \b
     holdfast queues resume mail
     """
     async with session.opened() as hf, _noting(session, hf, queue):
         await hf.queues.resume(queue)
-    session.out.done(f"queue {queue} is open", {"name": queue, "paused": False})
+    session.out.done(f"queue {queue} is open", {"name": queue, "paused": False, "draining": False})
+
+
+@command(group)
+async def drain(
+    session: Session,
+    queue: NameArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> Exit:
+    """Accept nothing more in a queue, while what it has goes on.
+
+    Whoever enqueues there gets an error at once, in any process, until `undrain` or `resume`. It asks before.
+
+    \b
+    holdfast queues drain mail --yes
+    """
+    async with session.opened() as hf, _noting(session, hf, queue):
+        if not yes and not confirmed(f"queue {queue!r} to accept nothing more", hint="add `--yes`"):
+            return Exit.FAILED
+        await hf.queues.drain(queue)
+    session.out.done(f"queue {queue} accepts nothing more", {"name": queue, "draining": True})
+    return Exit.OK
+
+
+@command(group)
+async def undrain(session: Session, queue: NameArgument) -> None:
+    """Accept new jobs in a queue that was being drained.
+
+    If it is paused, it stays so.
+
+    \b
+    holdfast queues undrain mail
+    """
+    async with session.opened() as hf, _noting(session, hf, queue):
+        await hf.queues.undrain(queue)
+    session.out.done(f"queue {queue} accepts jobs again", {"name": queue, "draining": False})
 
 
 @command(group)
@@ -105,7 +145,7 @@ async def weights(
     Its share against other queues, or the shares of its priorities among themselves.
 
     Workers take it up within a second. Weight 0 means: only when nothing else is ready. Priorities that are not named
-    get their default weight.
+    get their default weight. A queue that neither the store nor the app has heard of is refused.
 
     \b
     holdfast queues weights reports --weight 0.5
@@ -114,7 +154,7 @@ async def weights(
     shares = dict(_share(word) for word in priorities or [])
     if weight is None and not shares:
         raise Refused("no weight was given", hint="`--weight 0.5`, or priorities as in `bulk=0`")
-    async with session.opened() as hf, _noting(session, hf, queue):
+    async with session.opened() as hf:
         await hf.queues.set_weights(queue, weight=weight, priorities=shares or None)
         [now] = [each for each in await hf.queues.list() if each.name == queue]
     fields = queue_fields(now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -10,39 +10,77 @@ from holdfast.cli.exits import Refused
 from holdfast.cli.output import Column
 from holdfast.cli.session import Session, command, noun
 
-group = noun("Tenants: their shares.")
+group = noun("Tenants: their shares; pause and resume them.")
 
-Share = tuple[str, float]
+NameArgument = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's name.")]
+
+
+class _Tenant(NamedTuple):
+    tenant: str
+    weight: float
+    paused: bool
+
 
 _COLUMNS = (
-    Column[Share]("tenant", lambda share: share[0]),
-    Column[Share]("weight", lambda share: share[1]),
+    Column[_Tenant]("tenant", lambda each: each.tenant),
+    Column[_Tenant]("weight", lambda each: each.weight),
+    Column[_Tenant]("state", lambda each: "paused" if each.paused else "open"),
 )
 
 
 @command(group, "list")
 async def list_tenants(session: Session) -> None:
-    """List tenants for whom a weight was set.
+    """List tenants for whom a weight was set, or who are paused.
 
-    That of every other is 1. In a pipe, a line is: tenant, weight.
+    The weight of every other is 1. In a pipe, a line is: tenant, weight, state.
 
     \b
     holdfast tenants list
     """
     async with session.opened() as hf:
-        found = sorted((await hf.tenants.weights()).items())
+        weights, paused = await hf.tenants.weights(), await hf.tenants.paused()
+    found = [_Tenant(name, weights.get(name, 1.0), name in paused) for name in sorted({*weights, *paused})]
     session.out.items(
         found,
         _COLUMNS,
-        lambda share: {"tenant": share[0], "weight": share[1]},
-        none="no tenant has a weight of its own: `holdfast tenants weight` sets one",
+        _Tenant._asdict,
+        none="no tenant has a weight of its own, or is paused: `holdfast tenants weight` sets one",
     )
+
+
+@command(group)
+async def pause(session: Session, tenant: NameArgument) -> None:
+    """Start nothing more of a tenant, in any queue and process.
+
+    What runs goes on, and jobs may still be enqueued.
+
+    \b
+    holdfast tenants pause acme
+    """
+    async with session.opened() as hf:
+        await hf.tenants.pause(tenant)
+        is_known = bool(await hf.jobs.list(tenant=tenant, limit=1))
+    session.out.done(f"tenant {tenant} is paused", {"tenant": tenant, "paused": True})
+    if not is_known:
+        session.out.note(f"note: tenant {tenant} has had no job yet")
+
+
+@command(group)
+async def resume(session: Session, tenant: NameArgument) -> None:
+    """Start jobs of a paused tenant again, those that waited first.
+
+    \b
+    holdfast tenants resume acme
+    """
+    async with session.opened() as hf:
+        await hf.tenants.resume(tenant)
+    session.out.done(f"tenant {tenant} is open", {"tenant": tenant, "paused": False})
 
 
 @command(group)
 async def weight(
     session: Session,
-    tenant: Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's name.")],
+    tenant: NameArgument,
     number: Annotated[float | None, typer.Argument(metavar="[NUMBER]", help="Its share; 1 is everybody's.")] = None,
     default: Annotated[bool, typer.Option("--default", help="Back to that of everybody.")] = False,
 ) -> None:

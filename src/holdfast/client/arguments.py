@@ -56,8 +56,8 @@ class Signature:
         try:
             bound = self._parameters.bind(*args, **kwargs)
         except TypeError:  # Pydantic knows a parameter by another name than Python does
-            return json.dumps(to_jsonable_python(_ordered([args, kwargs])), sort_keys=True).encode()
-        return json.dumps(to_jsonable_python(_ordered(bound.arguments)), sort_keys=True).encode()
+            return json.dumps(to_jsonable_python(ordered([args, kwargs])), sort_keys=True).encode()
+        return json.dumps(to_jsonable_python(ordered(bound.arguments)), sort_keys=True).encode()
 
     def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """A checked call's arguments by name, in the types that the task declares, with the task's defaults."""
@@ -282,19 +282,19 @@ def _parts(value: Any) -> Iterable[Any]:
             return ()
 
 
-def _ordered(value: Any) -> Any:
+def ordered(value: Any) -> Any:
     """The value with every set written in one order: a set's own order differs from process to process."""
     match value:
         case set() | frozenset():
-            return sorted((_ordered(each) for each in value), key=to_json)
+            return sorted((ordered(each) for each in value), key=to_json)
         case BaseModel():
-            return _ordered(dict(value))
+            return ordered(dict(value))
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {field.name: _ordered(getattr(value, field.name)) for field in dataclasses.fields(value)}
+            return {field.name: ordered(getattr(value, field.name)) for field in dataclasses.fields(value)}
         case dict():
-            return {key: _ordered(each) for key, each in value.items()}
+            return {key: ordered(each) for key, each in value.items()}
         case list() | tuple():
-            return [_ordered(each) for each in value]
+            return [ordered(each) for each in value]
         case _:
             return value
 

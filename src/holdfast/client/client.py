@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from holdfast.client.arguments import plain_result
+from holdfast.client.audit import Audit
+from holdfast.client.breakers import Breakers
 from holdfast.client.dead import DeadLetters
 from holdfast.client.endings import Endings
 from holdfast.client.enlisting import Enlistment
 from holdfast.client.enqueuer import Enqueuer
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
+from holdfast.client.limits import Limits
+from holdfast.client.operator import Operator
 from holdfast.client.placing import Routing
 from holdfast.client.queues import Queues, Workers
 from holdfast.client.request import Request, build_job
+from holdfast.client.tasks import Tasks
 from holdfast.client.tenants import Tenants
 from holdfast.config import Config
 from holdfast.core.errors import InvalidArguments, InvalidOptions, RoutingFailed
@@ -33,7 +39,7 @@ MOST_AT_ONCE = 10_000
 
 
 class Client:
-    """Enqueues, and holds the nouns: jobs, queues, dead letters, workers."""
+    """Enqueues, and holds the nouns: jobs, dead letters, queues, tasks, tenants, limits, breakers, workers, changes."""
 
     def __init__(
         self,
@@ -55,8 +61,13 @@ class Client:
         self.endings = Endings(store, poll_s=config.poll_s)
         self.jobs = Jobs(store, registry, poll_s=config.poll_s)
         self.dead = DeadLetters(store, self.jobs, registry, config)
-        self.queues = Queues(store)
-        self.tenants = Tenants(store)
+        operator = Operator(store, telemetry)
+        self.queues = Queues(operator, partial(_queues_of, registry, config))
+        self.tasks = Tasks(operator, registry)
+        self.tenants = Tenants(operator)
+        self.limits = Limits(operator, registry)
+        self.breakers = Breakers(operator, registry)
+        self.audit = Audit(store)
         self.workers = Workers(store)
 
     async def start(self) -> None:
@@ -155,3 +166,9 @@ class Client:
     def _handle(self, job_id: JobId, request: Request, *, enlisted: bool = False) -> JobHandle[Any]:
         decode = plain_result if request.signature is None else request.signature.decode_result
         return JobHandle(job_id, self, decode, enlisted=enlisted)
+
+
+def _queues_of(registry: Registry, config: Config) -> set[str]:
+    """The queues that this app has heard of by itself."""
+    routed = {rule.route.queue for rule in config.rules if not isinstance(rule.route.queue, Unset)}
+    return {task.options.queue for task in registry} | config.queue_options.keys() | config.served.keys() | routed

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.client.arguments import Signature, encode_call
-from holdfast.client.jobs import Jobs, job_filter, list_page, parse_ids
+from holdfast.client.filters import job_filter, list_page, parse_ids
+from holdfast.client.jobs import Jobs
 from holdfast.config import Config
 from holdfast.core.errors import InvalidOptions, JobStateError
 from holdfast.core.job import JobId, JobInfo

@@ -1,9 +1,10 @@
 """Brings new jobs into the store: group commit, waiting on full queues, repeating what had no answer.
 
 Duties:
-1. Many callers share one insert (two batchers: keyed jobs can wait for locks and must not hold up the others).
+1. Many callers share one insert (two batchers: keyed and unique jobs can wait for locks and must not hold up the
+   others).
 2. A full queue makes its callers wait in line until it accepts or their deadline passes (P8); jobs of a priority that
-   the settings name go past it.
+   the settings name go past it. One that is being drained refuses at once.
 3. An insert without an answer is repeated with the same ids, which is safe, for a bounded time (rule 8).
 """
 
@@ -20,6 +21,7 @@ from holdfast.config import Config
 from holdfast.core.errors import (
     IdempotencyConflict,
     KeyHeld,
+    NotUnique,
     OutcomeUnknown,
     QueueFull,
     StoreDataError,
@@ -30,7 +32,7 @@ from holdfast.core.priority import HIGHEST, parse_priority
 from holdfast.runtime.backoff import Backoff, retry_transient
 from holdfast.runtime.batcher import Batcher
 from holdfast.runtime.clock import Clock
-from holdfast.stores.base import Conflict, Existing, Full, Inserted, InsertResult, Store, Withheld
+from holdfast.stores.base import Conflict, Existing, Full, Inserted, InsertResult, Store, Taken, Withheld
 from holdfast.telemetry.events import JobEnqueued
 from holdfast.telemetry.hub import Telemetry
 
@@ -61,22 +63,22 @@ class Enqueuer:
 
     async def enqueue(self, job: NewJob, *, wait_s: float) -> JobId:
         """Store one job; returns the id under which it is known, which an idempotency key may decide."""
-        past = self._bypass is not None and self._may_pass(job)
-        if job.key is None:
-            put = self._past_plain.put if past else self._plain.put
-        else:
-            put = partial(self._put_keyed, self._past_keyed if past else self._keyed)
-        heard = self.refusals.closed and not past
+        is_plain = job.key is None and job.unique is None
+        put = self._plain.put if is_plain else partial(self._put_keyed, self._keyed)
+        heard = self.refusals.closed
         answer = await put(job)
         if heard and isinstance(answer, Inserted):
             self.refusals.accepted(job.queue)
         if type(answer) is not Inserted:
-            if isinstance(answer, Full):
+            if isinstance(answer, Full) and not answer.draining:
+                if self._bypass is not None and self._may_pass(job):
+                    answer = await (self._past_plain.put(job) if is_plain else self._put_keyed(self._past_keyed, job))
+                else:
 
-                async def again() -> list[InsertResult]:
-                    return [await put(job)]
+                    async def again() -> list[InsertResult]:
+                        return [await put(job)]
 
-                [answer] = await self._wait_for_room(answer, again, wait_s)
+                    [answer] = await self._wait_for_room(answer, again, wait_s)
             if not isinstance(answer, Inserted | Existing):
                 refuse(job, answer, full=self.refusals.error)
         if self._telemetry.wants(JobEnqueued) and isinstance(answer, Inserted) and answer.state:
@@ -101,12 +103,15 @@ class Enqueuer:
         """Store all of them in one transaction, or none."""
         if not jobs:
             return []
-        past = self._bypass is not None and all(map(self._may_pass, jobs))
         heard = bool(self.refusals.closed)
-        answers = await self._insert(jobs, whole=True, admit=not past)
-        if full := next((answer for answer in answers if type(answer) is Full), None):
-            answers = await self._wait_for_room(full, lambda: self._insert(jobs, whole=True), wait_s)
-        elif heard and not past:
+        answers = await self._insert(jobs, whole=True)
+        full = next((answer for answer in answers if type(answer) is Full), None)
+        if full is not None and not any(each.draining for each in _full(answers).values()):
+            if self._bypass is not None and all(map(self._may_pass, jobs)):
+                answers = await self._insert(jobs, whole=True, admit=False)
+            else:
+                answers = await self._wait_for_room(full, lambda: self._insert(jobs, whole=True), wait_s)
+        elif heard and full is None:
             for job, answer in zip(jobs, answers, strict=True):
                 if isinstance(answer, Inserted):
                     self.refusals.accepted(job.queue)
@@ -169,17 +174,20 @@ class Enqueuer:
             answers = await self._lines.wait(full.queue, attempt, refused=refused, wait_s=left_s)
             if answers is None:
                 raise self.refusals.error(full)
-            self.refusals.accepted(full.queue)
             others = _full(answers)
-            if not others:
+            if full.queue not in others:
+                self.refusals.accepted(full.queue)
+            if not others or any(each.draining for each in others.values()):
                 return answers
             full = next(iter(others.values()))
             self.refusals.note(full)
 
     def _is_refused(self, queue: str, answers: list[InsertResult]) -> bool:
-        if (full := _full(answers).get(queue)) is not None:
-            self.refusals.note(full)
-        return full is not None
+        full = _full(answers).get(queue)
+        if full is None or full.draining:  # to wait is of no use any more
+            return False
+        self.refusals.note(full)
+        return True
 
 
 def bypasses(config: Config) -> dict[str, int]:
@@ -203,7 +211,7 @@ def _is_one_jobs_fault(error: BaseException) -> bool:
 
 def refuse(
     job: NewJob,
-    answer: Conflict | Full | Withheld,
+    answer: Conflict | Taken | Full | Withheld,
     *,
     full: Callable[[Full], QueueFull],
     index: int | None = None,
@@ -215,5 +223,7 @@ def refuse(
         case Conflict(job_id):
             assert job.key is not None
             raise IdempotencyConflict(job.key.key, tenant=job.tenant, job_id=job_id, index=index)
+        case Taken(job_id):
+            raise NotUnique(job_id, task=job.task, index=index)
         case Withheld():
             raise AssertionError("withheld without a reason")

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from holdfast.core.durations import Seconds, seconds
 from holdfast.core.errors import JobCancelled, JobFailed, JobNotFound
 from holdfast.core.job import JobId, JobInfo
-from holdfast.core.options import Seconds, seconds
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from uuid import UUID
+from typing import Any
 
-from holdfast.core.errors import InvalidArguments, InvalidOptions, JobNotFound, JobStateError
+from holdfast.client.explaining import explain
+from holdfast.client.filters import check_reason, job_filter, list_page
+from holdfast.client.moving import move
+from holdfast.core.errors import JobNotFound, JobStateError
+from holdfast.core.explanation import Explanation
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId, JobInfo
-from holdfast.core.names import check_name
-from holdfast.core.outcome import storable
-from holdfast.core.shown import shown
 from holdfast.core.state import State
 from holdfast.core.task import Registry
-from holdfast.stores.base import CancelAnswer, Hint, JobFilter, JobPage, Store
+from holdfast.stores.base import CancelAnswer, Hint, JobPage, Store
 
 MOST_LISTED = 1000
 _LOOKS = 40
@@ -94,24 +95,23 @@ class Jobs:
         if info.state is not State.DEAD or not await self._store.replay_jobs([info.id]):
             raise JobStateError(f"job {info.id} is {info.state}; only a dead job can be run again")
 
-    async def explain(self, job_id: JobId | str) -> str:
-        """Why a job is where it is, in a sentence."""
-        info = await self.get(job_id)
-        match info.state:
-            case State.READY:
-                return await self._explain_ready(info)
-            case State.SCHEDULED:
-                why = "its next attempt" if info.attempts else "its time"
-                return f"job {info.id} waits for {why}, at {info.run_at:%Y-%m-%d %H:%M:%S} UTC"
-            case State.BLOCKED:
-                return f"job {info.id} waits for other jobs to end"
-            case State.PARKED:
-                return f"job {info.id} is parked: {_PARKED.get(info.reason or '', info.reason)}"
-            case State.RUNNING:
-                asked = "; it was asked to stop" if info.cancel_requested else ""
-                return f"job {info.id} runs on worker {info.worker}, attempt {info.attempt}{asked}"
-            case _:
-                return f"job {info.id} ended {info.state}" + (f": {info.reason}" if info.reason else "")
+    async def explain(self, job_id: JobId | str) -> Explanation:
+        """Why a job is where it is: what keeps it, its place, an estimate of its start; as text, in a line."""
+        return await explain(self._store, await self.get(job_id))
+
+    async def move(
+        self,
+        which: JobId | str | Sequence[JobId | str] | Mapping[str, Any],
+        *,
+        queue: str | None = None,
+        priority: int | str | None = None,
+    ) -> int:
+        """Give jobs that wait another queue, another priority, or both; returns how many.
+
+        `which` is an id, several, or the filters of `list` as a mapping, as in `{"queue": "mail", "tag": "x"}`.
+        What is ready goes to the tail there, the oldest first; what runs or has ended stays as it is.
+        """
+        return await move(self._store, which, queue=queue, priority=priority)
 
     async def watch(self, job_id: JobId | str) -> AsyncIterator[JobInfo]:
         """Every change of a job that can be seen, the first report at once, the last one its ending."""
@@ -135,107 +135,3 @@ class Jobs:
                         await changed.wait()
         finally:
             leave()
-
-    async def _explain_ready(self, info: JobInfo) -> str:
-        queues = {queue.name: queue for queue in await self._store.list_queues()}
-        workers = await self._store.list_workers()
-        queue = queues.get(info.queue)
-        if queue is not None and queue.settings.paused:
-            return f"job {info.id} is ready, but queue {info.queue!r} is paused"
-        if not any(not worker.queues or info.queue in worker.queues for worker in workers):
-            return f"job {info.id} is ready, but no running worker serves queue {info.queue!r}"
-        ahead = 0 if queue is None else queue.by_priority.get(info.priority, 1) - 1
-        return f"job {info.id} is ready; up to {ahead} others of its queue and priority may come first"
-
-
-_PARKED = {
-    "unknown_task": "no worker that has seen it knows its task; it runs when one that does appears",
-    "limit": "as many jobs with its limit's key run as may at once",
-}
-
-
-async def list_page(store: Store, where: JobFilter, *, limit: int, before: JobId | str | None) -> JobPage:
-    """A page, put together from several looks where one finds too few; each look is short, and so is their number."""
-    wanted = check_limit(limit)
-    page = JobPage(cursor=None if before is None else parse_job_id(before))
-    for _ in range(_LOOKS):
-        found = await store.list_jobs(where, limit=wanted - len(page), before=page.next)
-        page = JobPage([*page, *found], cursor=found.next)
-        if found.next is None or len(page) == wanted:
-            break
-    return page
-
-
-def job_filter(
-    *,
-    state: State | str | None = None,
-    queue: str | None = None,
-    task: str | None = None,
-    tenant: str | None = None,
-    tag: str | None = None,
-    error_type: str | None = None,
-    fingerprint: str | None = None,
-    text: str | None = None,
-    reason: str | None = None,
-    created_after: datetime | None = None,
-    created_before: datetime | None = None,
-) -> JobFilter:
-    """A filter from what a user gave."""
-    return JobFilter(
-        state=None if state is None else _state(state),
-        queue=None if queue is None else check_name("queue", queue),
-        task=_text("task", task),
-        tenant=_text("tenant", tenant),
-        tag=_text("tag", tag),
-        error_type=_text("error_type", error_type),
-        fingerprint=_text("fingerprint", fingerprint),
-        text=_text("text", text),
-        reason=_text("reason", reason),
-        created_after=_moment("created_after", created_after),
-        created_before=_moment("created_before", created_before),
-    )
-
-
-def check_limit(limit: int) -> int:
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
-        raise InvalidOptions(f"limit={shown(limit)}: needs a whole number from 1 to {MOST_LISTED}")
-    return limit
-
-
-def parse_ids(job_ids: JobId | str | Sequence[JobId | str]) -> list[JobId]:
-    """One id or several."""
-    if isinstance(job_ids, (str, UUID)):
-        return [parse_job_id(job_ids)]
-    if not isinstance(job_ids, Iterable):
-        raise InvalidArguments(f"{shown(job_ids)} is not a job id, nor a list of them")
-    return [parse_job_id(job_id) for job_id in job_ids]
-
-
-def check_reason(reason: str) -> str:
-    """Why somebody ends a job, as it can be stored."""
-    if not isinstance(reason, str):
-        raise InvalidOptions(f"reason={shown(reason)}: needs a text")
-    return storable(reason, _REASON_LIMIT)
-
-
-def _text(name: str, value: str | None) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise InvalidOptions(f"{name}={shown(value)}: needs a text")
-    if value is not None and storable(value, len(value)) != value:
-        raise InvalidOptions(f"{name}={shown(value)}: holds a character that no store keeps, so no job has it")
-    return value
-
-
-def _state(state: State | str) -> State:
-    try:
-        return State(state)
-    except ValueError:
-        raise InvalidOptions(f"there is no state {state!r}; the states are {', '.join(State)}") from None
-
-
-def _moment(name: str, value: datetime | None) -> float | None:
-    if value is None:
-        return None
-    if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidOptions(f"{name}={shown(value)}: needs a datetime with a time zone")
-    return value.timestamp()

@@ -1,11 +1,13 @@
-"""`hf.queues` and `hf.workers`: depths, pausing, weights, watermarks, purging; who is at work."""
+"""`hf.queues` and `hf.workers`: depths, pausing, draining, weights, watermarks, purging; who is at work."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-from holdfast.client.jobs import check_reason
+from holdfast.client.filters import check_reason
+from holdfast.client.operator import Operator
 from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.names import check_name
@@ -22,27 +24,46 @@ _BATCH = 500
 class Queues:
     """Queues come into being with their first job; their settings are shared by all processes."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, operator: Operator, known: Callable[[], set[str]] = set) -> None:
+        self._operator = operator
+        self._store = operator.store
+        self._known = known
 
     async def list(self) -> list[QueueInfo]:
         """Every queue that has, or has ever had, a job or a setting."""
         return await self._store.list_queues()
 
-    async def pause(self, queue: str) -> None:
-        """Nothing more of this queue is started, in any process; running jobs go on."""
-        await self._change(queue, paused=True)
+    async def pause(self, queue: str, *, by: str = "") -> None:
+        """Nothing more of this queue is started, in any process; running jobs go on.
 
-    async def resume(self, queue: str) -> None:
-        """Start its jobs again."""
-        await self._change(queue, paused=False)
+        `by` says who it was, here and below; it is the user of this process otherwise.
+        """
+        await self._change(queue, "paused", by, paused=True)
+
+    async def resume(self, queue: str, *, by: str = "") -> None:
+        """Start its jobs again, and accept new ones: it lifts `pause` and `drain`."""
+        await self._change(queue, "resumed", by, paused=False, draining=False)
+
+    async def drain(self, queue: str, *, by: str = "") -> None:
+        """Accept nothing more: enqueues raise `QueueFull` at once, while what is there goes on."""
+        await self._change(queue, "draining", by, draining=True)
+
+    async def undrain(self, queue: str, *, by: str = "") -> None:
+        """Accept again; a paused queue stays paused."""
+        await self._change(queue, "accepting", by, draining=False)
 
     async def set_weights(
-        self, queue: str, *, weight: float | None = None, priorities: Mapping[str, float] | None = None
+        self,
+        queue: str,
+        *,
+        weight: float | None = None,
+        priorities: Mapping[str, float] | None = None,
+        by: str = "",
     ) -> None:
         """Share of this queue against others (`weight`), and of its priorities among themselves, by name.
 
-        0 means only when nothing else is ready. What is left out stays as it is.
+        0 means only when nothing else is ready. What is left out stays as it is. A queue that neither the store nor
+        this app has heard of is refused: the weight of a slip of the pen would do nothing, in silence.
         """
         changes: dict[str, object] = {}
         if weight is not None:
@@ -55,17 +76,22 @@ class Queues:
             if not isinstance(priorities, Mapping):
                 raise InvalidOptions(f"priorities={shown(priorities)}: needs a mapping from names to weights")
             changes["weights"] = check_weights(priorities)
-        await self._change(queue, **changes)
+        await self._refuse_unknown(queue)
+        said = [] if weight is None else [f"weight {weight:g}"]
+        said += [f"{name}={share:g}" for name, share in (priorities or {}).items()]
+        await self._change(queue, " ".join(said), by, **changes)
 
     @overload
-    async def set_watermarks(self, queue: str, *, high: int, low: int) -> None: ...
-
-    @overload
-    async def set_watermarks(self, queue: str, *, high_age_s: float | None, low_age_s: float | None) -> None: ...
+    async def set_watermarks(self, queue: str, *, high: int, low: int, by: str = "") -> None: ...
 
     @overload
     async def set_watermarks(
-        self, queue: str, *, high: int, low: int, high_age_s: float | None, low_age_s: float | None
+        self, queue: str, *, high_age_s: float | None, low_age_s: float | None, by: str = ""
+    ) -> None: ...
+
+    @overload
+    async def set_watermarks(
+        self, queue: str, *, high: int, low: int, high_age_s: float | None, low_age_s: float | None, by: str = ""
     ) -> None: ...
 
     async def set_watermarks(
@@ -76,6 +102,7 @@ class Queues:
         low: int | None = None,
         high_age_s: float | Unset | None = UNSET,
         low_age_s: float | Unset | None = UNSET,
+        by: str = "",
     ) -> None:
         """At `high` ready jobs the queue stops accepting, at `low` it accepts again.
 
@@ -91,7 +118,7 @@ class Queues:
             changes["ages"] = _ages(high_age_s, low_age_s)
         if not changes:
             raise InvalidOptions("watermarks: none was given; give high= and low=, or high_age_s= and low_age_s=")
-        await self._change(queue, **changes)
+        await self._change(queue, "watermarks", by, **changes)
 
     async def purge(self, queue: str, *, reason: str = "purged") -> int:
         """Cancel everything that waits in this queue; running jobs go on. Returns how many."""
@@ -102,9 +129,22 @@ class Queues:
             total += count
         return total
 
-    async def _change(self, queue: str, **changes: Any) -> None:
+    async def _change(self, queue: str, said: str, by: str, **changes: Any) -> None:
         check_name("queue", queue)
-        await self._store.set_queue(queue, QueueSettings(**changes), only=tuple(changes))
+        who = self._operator.named(by)
+        await self._store.set_queue(queue, QueueSettings(**changes), only=tuple(changes), by=who)
+        self._operator.tell("queue", queue, said, who)
+
+    async def _refuse_unknown(self, queue: str) -> None:
+        check_name("queue", queue)
+        known = self._known() | (await self._store.queue_settings()).keys()
+        if queue not in known:
+            near = difflib.get_close_matches(queue, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InvalidOptions(
+                f"there is no queue {queue!r}: none of its jobs was ever enqueued, and no task of this app is at home "
+                f"there{hint}"
+            )
 
 
 def _ages(high_s: float | Unset | None, low_s: float | Unset | None) -> AgeMarks | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.core.backpressure import DrainWatch, retry_after
+from holdfast.core.backpressure import LATEST_RETRY_S, DrainWatch, retry_after
 from holdfast.core.errors import QueueFull
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import Full
@@ -42,8 +42,10 @@ class Refusals:
     def error(self, full: Full) -> QueueFull:
         """What to tell a caller who was refused."""
         closed = self.closed.get(full.queue)
-        queue, depth, high, low, age_s = full
+        queue, depth, high, low, age_s, draining = full
         # Where only age keeps it closed, nothing is known from how its depth changes.
         drain_per_s = None if closed is None or depth <= low else closed.watch.per_s
         after_s = retry_after(depth, low, drain_per_s)
-        return QueueFull(queue, depth=depth, high=high, low=low, retry_after=round(after_s, 1), age_s=age_s)
+        after_s = LATEST_RETRY_S if draining else round(after_s, 1)
+        marks: dict[str, int] = {"depth": depth, "high": high, "low": low}
+        return QueueFull(queue, **marks, retry_after=after_s, age_s=age_s, draining=draining)

@@ -6,12 +6,16 @@ import hashlib
 from typing import Any, NamedTuple
 
 from holdfast.client.arguments import Signature, encode_call, encode_json
+from holdfast.client.gating import Flow
 from holdfast.client.placing import Placement, Routing
 from holdfast.config import Config
+from holdfast.core.gates import Gate
 from holdfast.core.ids import new_job_id
 from holdfast.core.job import KeyClaim, NewJob
-from holdfast.core.options import NO_OPTIONS, CallOptions, TaskOptions, check_limits
+from holdfast.core.once_options import Debounce
+from holdfast.core.options import NO_OPTIONS, CallOptions, TaskOptions, check_debounce, check_limits
 from holdfast.core.retry import RetryPolicy
+from holdfast.core.unique import UniqueClaim
 from holdfast.core.unset import UNSET, given
 
 _METADATA_LIMIT = 16_384
@@ -39,7 +43,7 @@ def build_job(request: Request, config: Config, routing: Routing | None = None) 
         defaults = _UNKNOWN_TASK
         payload = encode_call(task, args, kwargs, limit=config.payload_limit)
     is_placed = routing is not None or defaults.tenant != ""
-    if options is NO_OPTIONS and not is_placed:  # the ordinary call
+    if options is NO_OPTIONS and not is_placed and not defaults.flows:  # the ordinary call
         max_attempts = None if signature is None else defaults.retry.max_attempts
         # By place, as everybody passes here: by name it takes twice as long.
         return NewJob(new_job_id(), task, defaults.queue, defaults.priority, payload, "", None, max_attempts)
@@ -48,6 +52,16 @@ def build_job(request: Request, config: Config, routing: Routing | None = None) 
     else:
         queue, priority = given(options.queue, defaults.queue), given(options.priority, defaults.priority)
         tenant = given(options.tenant, "")
+    gates: tuple[Gate, ...] = ()
+    unique: UniqueClaim | None = None
+    delay_s = options.delay_s
+    once = given(options.once, defaults.once)
+    if defaults.flows or once is not None:
+        check_debounce(once, options)
+        flow = Flow(request)
+        gates = flow.gates(defaults)
+        unique = None if once is None else flow.claim(once, tenant)
+        delay_s = once.wait_s if isinstance(once, Debounce) else delay_s
     return NewJob(
         new_job_id(),
         task,
@@ -61,13 +75,15 @@ def build_job(request: Request, config: Config, routing: Routing | None = None) 
         metadata=None
         if options.metadata is None
         else encode_json("metadata", dict(options.metadata), limit=_METADATA_LIMIT),
-        delay_s=options.delay_s,
+        delay_s=delay_s,
         run_at=options.run_at,
         expires_in_s=options.expires_in_s,
         expires_at=options.expires_at,
         key=None
         if options.key is None
         else KeyClaim(options.key, _fingerprint(request, payload), given(options.key_window_s, config.key_window_s)),
+        gates=gates,
+        unique=unique,
     )
 
 

@@ -23,17 +23,21 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
+from holdfast.client.audit import Audit
+from holdfast.client.breakers import Breakers
 from holdfast.client.dead import DeadLetters
 from holdfast.client.dispatch import STORE_ALONE, Dispatch
 from holdfast.client.enlisting import Enlistment, run_here
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
+from holdfast.client.limits import Limits
 from holdfast.client.place import Place, refuse_on_a_loop
 from holdfast.client.queues import Queues, Workers
+from holdfast.client.tasks import Tasks
 from holdfast.client.tenants import Tenants
+from holdfast.core.durations import Seconds
 from holdfast.core.errors import NotOpen
 from holdfast.core.job import JobId, JobInfo
-from holdfast.core.options import Seconds
 from holdfast.runtime.threads import LoopThread
 from holdfast.stores.base import CancelAnswer, Store
 
@@ -146,6 +150,26 @@ class Sync:
     def queues(self) -> Blocking:
         """`hf.queues`, its methods as ordinary functions."""
         return Blocking(self, lambda client: client.queues, Queues)
+
+    @property
+    def tasks(self) -> Blocking:
+        """What `hf.tasks` does while everything runs, its methods as ordinary functions."""
+        return Blocking(self, lambda client: client.tasks, Tasks)
+
+    @property
+    def limits(self) -> Blocking:
+        """`hf.limits`, its methods as ordinary functions."""
+        return Blocking(self, lambda client: client.limits, Limits)
+
+    @property
+    def breakers(self) -> Blocking:
+        """`hf.breakers`, its methods as ordinary functions."""
+        return Blocking(self, lambda client: client.breakers, Breakers)
+
+    @property
+    def audit(self) -> Blocking:
+        """`hf.audit`, its methods as ordinary functions."""
+        return Blocking(self, lambda client: client.audit, Audit)
 
     @property
     def tenants(self) -> Blocking:

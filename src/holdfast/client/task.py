@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from holdfast.client.arguments import Signature
 from holdfast.client.request import Request
 from holdfast.client.sync import SyncCalls
-from holdfast.core.options import NO_OPTIONS, CallOptions, Seconds, call_options
+from holdfast.core.durations import Seconds
+from holdfast.core.once_options import Debounce, Throttle, Unique
+from holdfast.core.options import NO_OPTIONS, CallOptions, call_options
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.unset import UNSET, Unset
 
@@ -65,7 +67,7 @@ class Task(Generic[P, R]):
     async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Store a job for this call; returns after the commit, which is yours with `options(connection=…)`.
 
-        Raises InvalidArguments (nothing was stored), QueueFull, IdempotencyConflict.
+        Raises InvalidArguments (nothing was stored), QueueFull, IdempotencyConflict, NotUnique.
         """
         return await self._client().enqueue(Request(self.name, args, kwargs, self._options, self.signature))
 
@@ -91,6 +93,9 @@ class Task(Generic[P, R]):
         soft_timeout: Seconds | Unset | None = UNSET,
         retry: RetryPolicy | Unset = UNSET,
         wait: Seconds | Unset = UNSET,
+        unique: Unique | Unset | None = UNSET,
+        debounce: Debounce | Seconds | Unset | None = UNSET,
+        throttle: Throttle | Seconds | Unset | None = UNSET,
         connection: object = UNSET,
     ) -> Task[P, R]:
         """The same task with options for its next calls; those given before stay unless given again.
@@ -102,6 +107,7 @@ class Task(Generic[P, R]):
         - `tags`, `metadata`: kept with the job.
         - `timeout`, `soft_timeout`, `retry`: for this call instead of the task's.
         - `wait`: how long to wait on a full queue.
+        - `unique`, `debounce`, `throttle`: what becomes of a call too many, whatever the task says; None: nothing.
         - `connection`: yours to the store's PostgreSQL database, in whose transaction the job is enqueued: it is there
           if and only if you commit.
         """
@@ -120,6 +126,9 @@ class Task(Generic[P, R]):
             soft_timeout=soft_timeout,
             retry=retry,
             wait=wait,
+            unique=unique,
+            debounce=debounce,
+            throttle=throttle,
             connection=connection,
         )
         changed = replace(self._options, **fields)

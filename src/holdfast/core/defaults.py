@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import TypedDict, TypeVar
 
+from holdfast.core.durations import Seconds
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.limit_options import Breaker, Concurrency, Limit, Rate, Rates, breaker_of, limits_of, rates_of
 from holdfast.core.names import check_name
+from holdfast.core.once_options import Debounce, Once, Throttle, Unique, once_of
 from holdfast.core.options import (
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     DEFAULT_TIMEOUT_S,
-    Seconds,
     TaskOptions,
     call_options,
     check_limits,
@@ -32,8 +34,10 @@ T = TypeVar("T")
 class TaskDefaults:
     """Options that tasks share: those of an app, of a queue, or of the tasks that name them with `base=`.
 
-    They are those of `@hf.task`: `queue`, `priority`, `tenant`, `retry`, `timeout`, `soft_timeout`, `isolate`. What is
-    UNSET is left to the next level; None is a value, as in `timeout=None` for no limit.
+    They are those of `@hf.task`: `queue`, `priority`, `tenant`, `retry`, `timeout`, `soft_timeout`, `isolate`,
+    `concurrency`, `rate`, `breaker`, `unique`, `debounce`, `throttle`. What is UNSET is left to the next level; None is
+    a value, as in `timeout=None` for no limit. What a queue's defaults say of `concurrency` and `rate` holds beside
+    what its tasks say, and without a `name=` for all of them together.
     """
 
     queue: str | Unset = UNSET
@@ -43,6 +47,12 @@ class TaskDefaults:
     soft_timeout: Seconds | Unset | None = UNSET
     isolate: bool | Unset = UNSET
     tenant: str | Callable[..., object] | Unset = UNSET
+    concurrency: Concurrency | Unset = UNSET
+    rate: Rates | Unset = UNSET
+    breaker: Breaker | str | Unset | None = UNSET
+    unique: Unique | Unset | None = UNSET
+    debounce: Debounce | Seconds | Unset | None = UNSET
+    throttle: Throttle | Seconds | Unset | None = UNSET
 
     def __post_init__(self) -> None:
         fields = call_options(
@@ -57,6 +67,42 @@ class TaskDefaults:
             yes_or_no("isolate", self.isolate)
         if not isinstance(self.tenant, Unset):
             tenant_of(self.tenant)
+        self.limits, self.rates, self.breaks, self.once  # noqa: B018  # each refuses what makes no sense
+
+    @property
+    def limits(self) -> tuple[Limit, ...] | Unset:
+        return self.concurrency if isinstance(self.concurrency, Unset) else limits_of(self.concurrency)
+
+    @property
+    def rates(self) -> tuple[Rate, ...] | Unset:
+        return self.rate if isinstance(self.rate, Unset) else rates_of(self.rate)
+
+    @property
+    def breaks(self) -> Breaker | Unset | None:
+        return self.breaker if isinstance(self.breaker, Unset) else breaker_of(self.breaker)
+
+    @property
+    def once(self) -> Once | Unset | None:
+        """What it says about a call too many: one of `unique`, `debounce` and `throttle`."""
+        return once_of(self.unique, self.debounce, self.throttle)
+
+
+class TaskFields(TypedDict, total=False):
+    """What `@hf.task(…)` takes beside a name and a base, for type checkers: the fields of `TaskDefaults`."""
+
+    queue: str | Unset
+    priority: int | str | Unset
+    retry: RetryPolicy | Unset
+    timeout: Seconds | Unset | None
+    soft_timeout: Seconds | Unset | None
+    isolate: bool | Unset
+    tenant: str | Callable[..., object] | Unset
+    concurrency: Concurrency | Unset
+    rate: Rates | Unset
+    breaker: Breaker | str | Unset | None
+    unique: Unique | Unset | None
+    debounce: Debounce | Seconds | Unset | None
+    throttle: Throttle | Seconds | Unset | None
 
 
 NO_DEFAULTS = TaskDefaults()
@@ -71,7 +117,9 @@ def resolve_options(
 ) -> TaskOptions:
     """Each option from the first that gives it: the task's own, its base, its queue's, the app's, built in."""
     queue = _first(DEFAULT_QUEUE, own.queue, base.queue, app.queue)
-    levels = (own, base, (queues or {}).get(queue, NO_DEFAULTS), app)
+    of_queue = (queues or {}).get(queue, NO_DEFAULTS)
+    levels = (own, base, of_queue, app)
+    tasks = (own, base, app)
     priorities: list[int | str] = [each.priority for each in levels if not isinstance(each.priority, Unset)]
     timeout_s = limit_s("timeout", _first(DEFAULT_TIMEOUT_S, *(each.timeout for each in levels)))
     soft_timeout_s = limit_s("soft_timeout", _first(None, *(each.soft_timeout for each in levels)))
@@ -84,6 +132,16 @@ def resolve_options(
         soft_timeout_s=soft_timeout_s,
         isolate=_first(False, *(each.isolate for each in levels)),
         tenant=tenant_of(_first("", *(each.tenant for each in levels))),
+        limits=(
+            *_first((), *(each.limits for each in tasks)),
+            *(replace(each, name=each.name or f"queue:{queue}") for each in _first((), of_queue.limits)),
+        ),
+        rates=(
+            *_first((), *(each.rates for each in tasks)),
+            *(replace(each, name=each.name or f"queue:{queue}") for each in _first((), of_queue.rates)),
+        ),
+        breaker=_first(None, *(each.breaks for each in levels)),
+        once=_first(None, *(each.once for each in levels)),
         said_by=_said_by(queue, levels),
     )
 

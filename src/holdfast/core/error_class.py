@@ -33,6 +33,8 @@ class ErrorClass:
     - `longest`: for `"retry_after"`, seconds that are waited at most. Defaults to a day.
     - `charge`: for `"retry_after"`: False does not count a run as an attempt whose other side said when to come again;
       a job may then come back without end. Defaults to True.
+    - `breaker`: whether such an error counts against the task's `Breaker`, where that names no exceptions by itself:
+      the other side is down, and further runs would fail as well. Defaults to False.
     """
 
     name: str
@@ -44,6 +46,7 @@ class ErrorClass:
     max_attempts: int | None = None
     longest: float = 86_400.0
     charge: bool = True
+    breaker: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -98,6 +101,8 @@ class ErrorClass:
                 raise self._wrong("max_attempts", self.max_attempts, "has no meaning with then='dead'")
         if not isinstance(self.charge, bool):
             raise self._wrong("charge", self.charge, "must be True or False")
+        if not isinstance(self.breaker, bool):
+            raise self._wrong("breaker", self.breaker, "must be True or False")
         if not self.charge and self.then != "retry_after":
             raise self._wrong(
                 "charge", self.charge, "is for then='retry_after': without a time from the other side, a job would "

@@ -23,9 +23,10 @@ BUILT_IN: Final[tuple[ErrorClass, ...]] = (
     ErrorClass(
         name="rate_limited",
         then="retry_after",
-        statuses=(429, 503),
+        statuses=(429,),
         exceptions=(QueueFull,),
     ),
+    ErrorClass(name="unavailable", then="retry_after", statuses=(503,), breaker=True),
     ErrorClass(
         name="pool_exhausted",
         then="fixed",
@@ -59,6 +60,7 @@ BUILT_IN: Final[tuple[ErrorClass, ...]] = (
     ErrorClass(
         name="downstream",
         then="backoff",
+        breaker=True,
         statuses=(502, 504),
         exceptions=(
             ConnectionRefusedError,
@@ -74,6 +76,7 @@ BUILT_IN: Final[tuple[ErrorClass, ...]] = (
     ErrorClass(
         name="transient",
         then="backoff",
+        breaker=True,
         statuses=(408, 425),
         exceptions=(
             TimeoutError,

@@ -8,8 +8,9 @@ HoldfastError
 ├── StartupFailed            a hook, the lifespan or a provider raised: the worker did not start
 ├── NotOpen                  used before `async with hf:` or after it
 ├── RoutingFailed            a router of yours raised, or answered with what is no route
-├── QueueFull                the queue stayed above its low watermark until the deadline
+├── QueueFull                the queue stayed above its low watermark until the deadline, or is being drained
 ├── IdempotencyConflict      the key is taken by a different request
+├── NotUnique                another job has what has to be unique
 ├── JobNotFound              no job has that id (any more)
 ├── JobStateError            the job is not in a state that allows this
 ├── JobFailed                the awaited job ended dead
@@ -65,14 +66,30 @@ class RoutingFailed(HoldfastError):
 
 
 class QueueFull(HoldfastError):
-    """The queue is over its watermark and stayed so until the caller's deadline."""
+    """The queue is over its watermark and stayed so until the caller's deadline; or an operator drains it."""
 
     def __init__(
-        self, queue: str, *, depth: int, high: int, low: int, retry_after: float, age_s: float | None = None
+        self,
+        queue: str,
+        *,
+        depth: int,
+        high: int,
+        low: int,
+        retry_after: float,
+        age_s: float | None = None,
+        draining: bool = False,
     ) -> None:
         self.queue = queue
         self.depth = depth
         self.retry_after = retry_after
+        self.draining = draining
+        """It accepts nothing until an operator says otherwise: to wait is of no use."""
+        if draining:
+            super().__init__(
+                f"queue {queue!r} is being drained: it accepts nothing until an operator says otherwise (`holdfast "
+                f"queues undrain {queue}`), while its {depth:,} waiting jobs go on; nothing was enqueued"
+            )
+            return
         if age_s is not None and depth < high:
             super().__init__(
                 f"queue {queue!r} is full: of its {depth:,} ready jobs the oldest has waited {age_s:.0f} s, and it "
@@ -99,6 +116,19 @@ class IdempotencyConflict(HoldfastError):
         super().__init__(
             f"{item}idempotency key {key!r}{scope} already belongs to job {job_id}, which has another task or "
             "other arguments; nothing was enqueued; use a new key for a new request"
+        )
+
+
+class NotUnique(HoldfastError):
+    """A job that has to be unique is there already; `job_id` is the one that is in the way."""
+
+    def __init__(self, job_id: object, *, task: str, index: int | None = None) -> None:
+        self.job_id = job_id
+        self.index = index
+        item = "" if index is None else f"item {index}: "
+        super().__init__(
+            f"{item}{task} has to be unique, and job {job_id} is there already; nothing was enqueued; with "
+            "when_taken='existing' the call gives a handle of that job, with 'replace' it goes instead of it"
         )
 
 

@@ -11,17 +11,12 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from holdfast.core.error_words import fingerprint_of
+from holdfast.core.gates import Gate
 from holdfast.core.state import State
+from holdfast.core.unique import UniqueClaim
 
 JobId = UUID
 WorkerId = UUID
-
-
-class LimitSlot(NamedTuple):
-    """At most `size` jobs with this `key` run at once; a slot row is taken in the claim's transaction."""
-
-    key: str
-    size: int
 
 
 class KeyClaim(NamedTuple):
@@ -56,7 +51,9 @@ class NewJob(NamedTuple):
     key: KeyClaim | None = None
     waits_for: tuple[JobId, ...] = ()
     """Ids that must end before this job is released from `blocked`."""
-    limit: LimitSlot | None = None
+    gates: tuple[Gate, ...] = ()
+    """What each of its runs has to pass."""
+    unique: UniqueClaim | None = None
 
 
 class ClaimedJob(NamedTuple):
@@ -188,6 +185,8 @@ class JobInfo:
     """As it was given."""
     reason: str | None = None
     """Why it is parked, cancelled or dead."""
+    waits_at: str | None = None
+    """Of a parked job: what it waits for under that reason, as the key of its limit or the name of its breaker."""
     cancel_requested: bool = False
     """Whether it runs and was asked to stop."""
     args: tuple[Any, ...] = ()

@@ -1,4 +1,4 @@
-"""Which names are accepted for queues, tasks, tenants, tags, keys and workers; not what they refer to."""
+"""Which names are accepted for queues, tasks, tenants, tags, keys, limits, breakers, workers; not what they name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.shown import shown
 
-NameKind: TypeAlias = Literal["queue", "task", "tenant", "tag", "key", "worker"]
+NameKind: TypeAlias = Literal["queue", "task", "tenant", "tag", "key", "worker", "limit", "breaker"]
 
 
 class _Rule(NamedTuple):
@@ -35,6 +35,9 @@ _RULES: Final[dict[str, _Rule]] = {
     "tenant": _Rule("tenant", 200, _UNPRINTABLE, _TEXT),
     "tag": _Rule("tag", 200, _UNPRINTABLE, _TEXT),
     "key": _Rule("idempotency key", 255, _UNPRINTABLE, _TEXT),
+    # After a slash comes the key: limit `a` with key `b/c` must not be what limit `a/b` with key `c` is.
+    "limit": _Rule("limit name", 220, re.compile(f"{_UNPRINTABLE.pattern}|/"), f"{_TEXT} but '/'"),
+    "breaker": _Rule("breaker name", 200, _UNPRINTABLE, _TEXT),
     "worker": _Rule("worker name", 200, re.compile(r"[^A-Za-z0-9_.:@-]"), "letters A-Z, digits and any of _ . : @ -"),
 }
 

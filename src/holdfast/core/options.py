@@ -5,22 +5,22 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
+from datetime import UTC, datetime
+from typing import Any
 
+from holdfast.core.durations import Seconds, seconds
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.limit_options import Breaker, Limit, Rate
 from holdfast.core.names import check_name
+from holdfast.core.once_options import Debounce, Once, Throttle, Unique, once_of
 from holdfast.core.priority import parse_priority
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.shown import shown
 from holdfast.core.unset import UNSET, Unset
 
-Seconds: TypeAlias = float | int | timedelta
-
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 5
 DEFAULT_TIMEOUT_S = 300.0
-_LONGEST_S = 10 * 365 * 86_400.0
 _MOST_TAGS = 20
 _EARLIEST_S = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 _LATEST_S = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
@@ -39,8 +39,20 @@ class TaskOptions:
     """Whether it runs in a process of its own."""
     tenant: str | Callable[..., object] = ""
     """On whose behalf its jobs are, or a function of a call's arguments that says it."""
+    limits: tuple[Limit, ...] = ()
+    """Its own, and those of its queue; each of the latter has a name."""
+    rates: tuple[Rate, ...] = ()
+    breaker: Breaker | None = None
+    once: Once | None = None
+    """What becomes of a call too many."""
     said_by: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Which level has said what of queue, priority and tenant."""
+
+    flows: bool = field(init=False, compare=False, repr=False)
+    """Whether a job's gates, or what makes it unique, have to be worked out; most tasks have none."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "flows", bool(self.limits or self.rates or self.breaker or self.once))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +74,21 @@ class CallOptions:
     soft_timeout_s: float | Unset | None = UNSET
     retry: RetryPolicy | Unset = UNSET
     wait_s: float | Unset = UNSET
+    once: Once | Unset | None = UNSET
     connection: object = None
     """The caller's own, in whose transaction the job is enqueued; None: it is committed by itself."""
 
     def __post_init__(self) -> None:
         if self.delay_s is not None and self.run_at is not None:
             raise InvalidOptions("delay= and run_at= say two different times; give one of them")
+        check_debounce(self.once, self)
+
+
+def check_debounce(once: Once | Unset | None, options: CallOptions) -> None:
+    """What debounces says by itself when the job runs."""
+    if isinstance(once, Debounce) and (options.delay_s is not None or options.run_at is not None):
+        given = "delay=" if options.delay_s is not None else "run_at="
+        raise InvalidOptions(f"debounce= and {given} say two different times; give one of them")
 
 
 NO_OPTIONS = CallOptions()
@@ -89,6 +110,9 @@ def call_options(
     soft_timeout: Seconds | Unset | None = UNSET,
     retry: RetryPolicy | Unset = UNSET,
     wait: Seconds | Unset = UNSET,
+    unique: Unique | Unset | None = UNSET,
+    debounce: Debounce | Seconds | Unset | None = UNSET,
+    throttle: Throttle | Seconds | Unset | None = UNSET,
     connection: object = UNSET,
 ) -> dict[str, Any]:
     """The fields of `CallOptions` that were given, checked; what was not given is left out."""
@@ -126,18 +150,9 @@ def call_options(
         fields["retry"] = _policy(retry)
     if not isinstance(wait, Unset):
         fields["wait_s"] = seconds("wait", wait)
+    if (once := once_of(unique, debounce, throttle)) is not UNSET:
+        fields["once"] = once
     return fields
-
-
-def seconds(name: str, value: Seconds, *, at_least: float = 0.0) -> float:
-    """A duration as seconds."""
-    if isinstance(value, timedelta):
-        value = value.total_seconds()
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidOptions(f"{name}={shown(value)}: needs seconds or a timedelta, not {type(value).__name__}")
-    if not at_least <= value <= _LONGEST_S:
-        raise InvalidOptions(f"{name}={shown(value)}: needs to be from {at_least:g} seconds to ten years")
-    return float(value)
 
 
 def check_limits(soft_s: float | None, hard_s: float | None) -> None:

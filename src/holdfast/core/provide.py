@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
@@ -142,6 +143,21 @@ def check_override(make: Maker, replacement: Maker) -> None:
         raise InvalidOptions(
             f"override({name_of(make)}): {name_of(replacement)} needs the very one that it replaces; call it instead"
         )
+
+
+@contextlib.contextmanager
+def overridden(overrides: MutableMapping[Maker, Maker], make: Maker, replacement: Maker) -> Iterator[None]:
+    """Have one maker stand for another, until the end of the block."""
+    check_override(make, replacement)
+    before = overrides.get(make)
+    overrides[make] = replacement
+    try:
+        yield
+    finally:
+        if before is None:
+            del overrides[make]
+        else:
+            overrides[make] = before
 
 
 def _makers(make: Maker) -> set[Maker]:

@@ -24,6 +24,10 @@ class QueueSettings:
     """Weight by priority name."""
     ages: AgeMarks | None = None
     """How long the oldest ready job may have waited before it stops accepting, and for it to accept again."""
+    draining: bool = False
+    """Whether it accepts nothing until an operator says otherwise, while what it has goes on."""
+    ignored: tuple[str, ...] = field(default=(), compare=False)
+    """Those that the store has in a form that makes no sense, written by hand: they count as not set."""
 
 
 MOST_COUNTED = 10_000

@@ -43,7 +43,26 @@ def define(
     provided = provided_parameters(function, what=f"task {name}")
     check_places(function, provided, what=f"task {name}")
     check_needs(provided, what=f"task {name}", given=given)
+    _check_by(function, options, provided, what=f"task {name}")
     return TaskDefinition(name=name, function=function, options=options, is_async=is_async, provided=provided)
+
+
+def _check_by(
+    function: Callable[..., Any], options: TaskOptions, provided: Mapping[str, Provide], *, what: str
+) -> None:
+    """What makes two calls the same is among what callers pass."""
+    by = None if options.once is None else options.once.by
+    if by is None or callable(by):
+        return
+    parameters = inspect.signature(function).parameters
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
+        return
+    passed = [name for name in parameters if name not in provided]
+    for name in [by] if isinstance(by, str) else by:
+        if name not in passed:
+            near = difflib.get_close_matches(name, passed, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InvalidOptions(f"{what}: by= names argument {name!r}, which its callers do not pass{hint}")
 
 
 def default_name(function: Callable[..., Any]) -> str:

@@ -35,6 +35,7 @@ TRANSITIONS: frozenset[tuple[Verb, State | None, State | None]] = frozenset(
         (Verb.PROMOTE, State.SCHEDULED, State.READY),
         (Verb.CLAIM, State.READY, State.RUNNING),
         (Verb.CLAIM, State.READY, State.DEAD),  # its body is gone
+        (Verb.CLAIM, State.READY, State.CANCELLED),  # its limit is full, and says skip
         (Verb.PARK, State.READY, State.PARKED),
         (Verb.SETTLE, State.RUNNING, State.SUCCEEDED),
         (Verb.SETTLE, State.RUNNING, State.SCHEDULED),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 from typing import NamedTuple, Protocol
 
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
 from holdfast.core.job import ClaimedJob, JobId, JobInfo, NewJob, WorkerId
@@ -20,11 +21,10 @@ from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker, WorkerInfo
+from holdfast.stores.flow import FlowStore
 from holdfast.stores.parking import ParkingStore
 from holdfast.stores.tenants import TenantStore
 from holdfast.stores.transactions import GuestStore
-
-# ---------------------------------------------------------------- answers
 
 
 class Inserted(NamedTuple):
@@ -51,6 +51,12 @@ class Conflict(NamedTuple):
     job_id: JobId
 
 
+class Taken(NamedTuple):
+    """Another job has what has to be unique, and the call is to be refused then. Nothing was inserted."""
+
+    job_id: JobId
+
+
 class Full(NamedTuple):
     """The queue does not accept now. Nothing was inserted."""
 
@@ -59,13 +65,15 @@ class Full(NamedTuple):
     high: int
     low: int
     age_s: float | None = None  # how long its oldest job has waited, where that matters
+    draining: bool = False
+    """An operator has closed it: to wait is of no use."""
 
 
 class Withheld(NamedTuple):
     """Only with `whole=True`: this item was fine, but another one was not, so nothing was inserted."""
 
 
-InsertResult = Inserted | Existing | Conflict | Full | Withheld
+InsertResult = Inserted | Existing | Conflict | Taken | Full | Withheld
 
 
 class Claim(NamedTuple):
@@ -188,22 +196,6 @@ class JobPage(list[JobInfo]):
         to look after a bounded number of jobs that do not match."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreStatus:
-    """What is there of a store, told without opening or changing it."""
-
-    place: str
-    exists: bool
-    schema: int
-    """The version of its schema; 0 where there is none yet."""
-    newest: int
-    """The version that this Holdfast makes and needs."""
-    pending: tuple[str, ...]
-    """The migrations that opening it would apply, in order."""
-    engine: str
-    """Name and version of the database's software."""
-
-
 class Hint(Flag):
     """What may have changed; a reason to look, never a fact to act on. Hints may be lost or come for nothing."""
 
@@ -267,8 +259,11 @@ class LeaseStore(ParkingStore, Protocol):
         """
         ...
 
-    async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
-        """Write the outcomes of runs, each fenced by job, token and worker."""
+    async def settle_jobs(
+        self, worker: WorkerId, settlements: Sequence[Settlement], *, marks: Sequence[BreakerMark] = ()
+    ) -> list[Verdict]:
+        """Write the outcomes of runs, each fenced by job, token and worker; and what those that are applied, and
+        successes that are on record already, say about their breakers (`settling.counting`)."""
         ...
 
     async def record_progress(
@@ -354,7 +349,9 @@ class QueueStore(TenantStore, Protocol):
         """Every queue that has settings or has ever had a job."""
         ...
 
-    async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
+    async def set_queue(
+        self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None, by: str = ""
+    ) -> None:
         """Replace a queue's settings; with `only`, the fields of these names, whatever others change meanwhile."""
         ...
 
@@ -383,7 +380,9 @@ class InspectStore(Protocol):
     async def list_workers(self) -> list[WorkerInfo]: ...
 
 
-class Store(EnqueueStore, GuestStore, LeaseStore, UpkeepStore, DeadStore, QueueStore, InspectStore, Protocol):
+class Store(
+    EnqueueStore, GuestStore, LeaseStore, UpkeepStore, DeadStore, QueueStore, FlowStore, InspectStore, Protocol
+):
     """A whole store."""
 
     async def open(self) -> None:

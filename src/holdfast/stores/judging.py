@@ -1,4 +1,5 @@
-"""Which jobs of a batch are refused, and why: keys first, then full queues; the same rule in every store."""
+"""Which jobs of a batch are refused, and why: idempotency keys first, then unique keys, then full queues; the same rule
+in every store."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.core.job import JobId, NewJob
-from holdfast.stores.base import Conflict, Existing, Full, InsertResult
+from holdfast.core.state import LIVE, State
+from holdfast.core.unique import UniqueClaim, WhenTaken
+from holdfast.stores.base import Conflict, Existing, Full, InsertResult, Taken
 
 
 class Holder(NamedTuple):
@@ -16,22 +19,53 @@ class Holder(NamedTuple):
     fingerprint: bytes
 
 
+class UniqueHolder(NamedTuple):
+    """Who has a unique key. Whether it counts is for the next claim to say."""
+
+    job_id: JobId
+    state: State
+    created_at: float
+    first_at: float
+    """When the first was enqueued of those that it has replaced; else as `created_at`."""
+
+
+class Taking(NamedTuple):
+    """A unique key that one of the batch takes."""
+
+    first_at: float
+    replaces: JobId | None = None
+    """To be cancelled, because of this one; it may be of the same batch."""
+    due_by: float | None = None
+    """It is due then at the latest."""
+
+
+class Judged(NamedTuple):
+    """Both by the index in the batch."""
+
+    refused: dict[int, InsertResult]
+    taking: dict[int, Taking]
+
+
 def judge(
     jobs: Sequence[NewJob],
     *,
+    now: float,
     shut: Mapping[str, Full],
     holder_of: Callable[[str, str], Holder | None],
+    unique_holder_of: Callable[[str], UniqueHolder | None],
     exists: Callable[[JobId], bool],
-) -> dict[int, InsertResult]:
-    """The refused by their index; decides and writes nothing. The first of a batch to name a key has it.
+) -> Judged:
+    """Decides, and writes nothing. The first of a batch to name a key has it.
 
-    `holder_of` is asked with tenant and key, `exists` with a job's id: a repeated call must hear of its job, whoever
-    has the key and however full the queue is by now.
+    `holder_of` is asked with tenant and key, `unique_holder_of` with a unique key, `exists` with a job's id: a repeated
+    call must hear of its job, whoever has the key and however full the queue is by now.
     """
     refused: dict[int, InsertResult] = {}
-    if not shut and all(job.key is None for job in jobs):
-        return refused  # the ordinary batch
+    taking: dict[int, Taking] = {}
+    if not shut and all(job.key is None and job.unique is None for job in jobs):
+        return Judged(refused, taking)  # the ordinary batch
     taken: dict[tuple[str, str], Holder] = {}
+    unique: dict[str, UniqueHolder] = {}
     for index, job in enumerate(jobs):
         if job.key is not None:
             scope = (job.tenant, job.key.key)
@@ -41,8 +75,43 @@ def judge(
                     same = holder.fingerprint == job.key.fingerprint
                     refused[index] = Existing(holder.job_id) if same else Conflict(holder.job_id)
                 continue
+        before = None
+        if job.unique is not None:
+            before = unique.get(job.unique.key) or unique_holder_of(job.unique.key)
+            if (before is not None and before.job_id == job.id) or exists(job.id):
+                continue
+            if before is not None and not _counts(before, job.unique, now):
+                before = None
+            if before is not None and job.unique.when_taken is not WhenTaken.REPLACE:
+                existing = job.unique.when_taken is WhenTaken.EXISTING
+                refused[index] = Existing(before.job_id) if existing else Taken(before.job_id)
+                continue
         if job.queue in shut and not exists(job.id):
             refused[index] = shut[job.queue]
-        elif job.key is not None:
+            continue
+        if job.key is not None:
             taken[scope] = Holder(job.id, job.key.fingerprint)
-    return refused
+        if job.unique is not None:
+            taking[index] = _take(job.unique, before, now)
+            unique[job.unique.key] = UniqueHolder(job.id, _placed(job, now), now, taking[index].first_at)
+    return Judged(refused, taking)
+
+
+def _counts(holder: UniqueHolder, claim: UniqueClaim, now: float) -> bool:
+    return holder.state in claim.states and (claim.for_s is None or now < holder.created_at + claim.for_s)
+
+
+def _take(claim: UniqueClaim, before: UniqueHolder | None, now: float) -> Taking:
+    if before is None:
+        return Taking(now)
+    waits = before.state in LIVE and before.state is not State.RUNNING
+    first_at = before.first_at if waits else now
+    return Taking(first_at, before.job_id, None if claim.longest_s is None else first_at + claim.longest_s)
+
+
+def _placed(job: NewJob, now: float) -> State:
+    """Where a job of this batch will be, before anything is written."""
+    if job.waits_for:
+        return State.BLOCKED
+    due_at = job.run_at if job.delay_s is None else now + job.delay_s
+    return State.READY if due_at is None or due_at <= now else State.SCHEDULED

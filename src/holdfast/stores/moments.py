@@ -29,6 +29,11 @@ VERBS: Final = (
     "purge_dead",
     "set_queue",
     "purge_queue",
+    "serve_gates",
+    "set_limit",
+    "set_paused",
+    "set_breaker",
+    "move_jobs",
 )
 for _verb in VERBS:
     declare(f"{_verb}.begin", f"{_verb}: asked for, nothing has happened")

@@ -12,22 +12,29 @@ from holdfast.core.errors import InvalidOptions
 from holdfast.core.priority import LARGEST_WEIGHT, check_weights
 from holdfast.core.queue import QueueSettings
 
-COLUMNS = ("paused", "high", "low", "weight", "weights", "high_age_s", "low_age_s")
+COLUMNS = ("paused", "high", "low", "weight", "weights", "high_age_s", "low_age_s", "draining")
 
 
 def to_row(
     settings: QueueSettings,
-) -> tuple[bool, int | None, int | None, float, str | None, float | None, float | None]:
+) -> tuple[bool, int | None, int | None, float, str | None, float | None, float | None, bool]:
     """In the order of `COLUMNS`."""
     marks = settings.watermarks
     high, low = (marks.high, marks.low) if marks else (None, None)
     weights = None if settings.weights is None else json.dumps(dict(settings.weights))
     high_age_s, low_age_s = (settings.ages.high_s, settings.ages.low_s) if settings.ages else (None, None)
-    return settings.paused, high, low, settings.weight, weights, high_age_s, low_age_s
+    return settings.paused, high, low, settings.weight, weights, high_age_s, low_age_s, settings.draining
 
 
 def from_row(
-    paused: Any, high: Any, low: Any, weight: Any, weights: Any, high_age_s: Any = None, low_age_s: Any = None
+    paused: Any,
+    high: Any,
+    low: Any,
+    weight: Any,
+    weights: Any,
+    high_age_s: Any = None,
+    low_age_s: Any = None,
+    draining: Any = False,
 ) -> QueueSettings:
     """Settings as stored."""
     marks = by_priority = ages = None
@@ -39,10 +46,18 @@ def from_row(
         found = None if weights is None else dict(json.loads(weights))
         by_priority = found and check_weights(found) and found
     valid = isinstance(weight, int | float) and 0 <= weight <= LARGEST_WEIGHT
+    nonsense = {
+        "watermarks": high is not None and marks is None,
+        "ages": high_age_s is not None and ages is None,
+        "weight": not valid,
+        "weights": weights is not None and by_priority is None,
+    }
     return QueueSettings(
         paused=bool(paused),
         watermarks=marks,
         weight=float(weight) if valid else 1.0,
         weights=by_priority,
         ages=ages,
+        draining=bool(draining),
+        ignored=tuple(name for name, is_so in nonsense.items() if is_so),
     )

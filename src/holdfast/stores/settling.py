@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from holdfast.core.cause import Cause
-from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed
+from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
 
 SUCCEEDED = "succeeded"
+
+
+def counting(settlements: Sequence[Settlement], verdicts: Sequence[Verdict]) -> set[int]:
+    """The runs (tokens) whose marks count: those that are applied, and successes that are on record already. A run
+    that finished in its own transaction is on record before it can say anything; to close a breaker twice is harmless,
+    to count a failure twice is not."""
+    return {
+        each.token
+        for each, verdict in zip(settlements, verdicts, strict=True)
+        if verdict is Verdict.APPLIED or (verdict is Verdict.ALREADY and isinstance(each, Succeed))
+    }
 
 
 def causes(settlement: Settlement) -> tuple[str, ...]:

@@ -12,6 +12,6 @@ class TenantStore(Protocol):
         """Of all tenants for whom one was set."""
         ...
 
-    async def set_tenant_weight(self, tenant: str, weight: float | None) -> None:
+    async def set_tenant_weight(self, tenant: str, weight: float | None, *, by: str = "") -> None:
         """For jobs that are given their place from now on; None: weight 1, as if it had never been set."""
         ...

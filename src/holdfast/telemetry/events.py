@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, get_args
 
 from holdfast.core.job import JobId, WorkerId
+from holdfast.telemetry.flow_events import BreakerClosed, BreakerOpened, JobsLetGo, QueueSettingsIgnored, SettingChanged
 from holdfast.telemetry.process_events import (
     IsolateNotStarted,
     ProcessDied,
@@ -368,6 +369,11 @@ Event: TypeAlias = (
     | QueueOpened
     | QueueRetriesStretched
     | QueueRetriesEased
+    | QueueSettingsIgnored
+    | SettingChanged
+    | JobsLetGo
+    | BreakerOpened
+    | BreakerClosed
     | ClockDisagrees
     | ServiceCrashed
 )

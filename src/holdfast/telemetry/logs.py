@@ -12,7 +12,7 @@ from dataclasses import fields
 from logging import DEBUG, ERROR, INFO, WARNING
 from typing import Any
 
-from holdfast.telemetry import events, process_events, transport_events
+from holdfast.telemetry import events, flow_events, process_events, transport_events
 from holdfast.telemetry.events import EVENTS, Event
 from holdfast.telemetry.hub import Telemetry
 
@@ -40,6 +40,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         "job %(job_id)s %(task)s: has succeeded, so that what its task raised afterwards changes nothing: %(error)s",
     ),
     events.JobsPromoted: (DEBUG, "%(count)d scheduled jobs are ready"),
+    flow_events.JobsLetGo: (DEBUG, "%(count)d jobs that waited at limits, rates, breakers or pauses are ready"),
     events.JobsPruned: (DEBUG, "%(count)d ended jobs pruned"),
     events.JobsSwept: (WARNING, "jobs that were left behind moved on: %(counts)s"),
     events.WorkerStarted: (
@@ -91,6 +92,13 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         INFO,
         "queue %(queue)s: retries are within their share again, %(stretched)d had to wait longer",
     ),
+    flow_events.QueueSettingsIgnored: (
+        WARNING,
+        "queue %(queue)s: what the store has of %(settings)s makes no sense, so the defaults hold",
+    ),
+    flow_events.SettingChanged: (INFO, "%(what)s %(which)s: %(said)s, by %(by)s"),
+    flow_events.BreakerOpened: (WARNING, "breaker %(breaker)s is open for %(for_s).1f s: its jobs wait"),
+    flow_events.BreakerClosed: (INFO, "breaker %(breaker)s is closed: its jobs run again"),
     events.ClockDisagrees: (
         WARNING,
         "the store's clock moved %(difference_s).1f s against this machine's: no reaping for one lease",

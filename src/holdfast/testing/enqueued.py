@@ -10,8 +10,8 @@ from pydantic_core import from_json, to_jsonable_python
 
 from holdfast.client.arguments import Signature, decode_call
 from holdfast.client.task import Task
+from holdfast.core.durations import Seconds, seconds
 from holdfast.core.job import JobId, NewJob
-from holdfast.core.options import Seconds, seconds
 from holdfast.core.task import Registry
 
 _ANY_SIZE = 2**31

@@ -120,12 +120,15 @@ class Runner:
             await self._store.hand_back_worker(worker, cause=Cause.HANDED_BACK, why="the test went on")
 
     async def next_due_in_s(self) -> float | None:
-        """How long until a scheduled job is due; None when there is none."""
-        return (await self._store.promote_jobs(limit=_BATCH)).next_due_in_s
+        """How long until a scheduled job, or a gate at which somebody waits, is due; None when there is none."""
+        promotion = await self._store.promote_jobs(limit=_BATCH)
+        served = await self._store.serve_gates(limit=_BATCH)
+        return min((at for at in (promotion.next_due_in_s, served.next_due_in_s) if at is not None), default=None)
 
     async def _claim(self, worker: WorkerId, free: int) -> list[ClaimedJob]:
         await self._store.expire_jobs(limit=_BATCH)
         await self._store.promote_jobs(limit=_BATCH)
+        await self._store.serve_gates(limit=_BATCH)
         await self._store.unpark_jobs(reason=UNKNOWN_TASK, keys=self._registry.names())
         queues = list(self._config.served) or sorted(await self._store.queue_settings())
         claimed: list[ClaimedJob] = []
@@ -142,7 +145,8 @@ class Runner:
         try:
             settlement = await self._executor.execute(run)
             if settlement is not None:
-                await self._store.settle_jobs(run.worker, [settlement])
+                marks = () if run.mark is None else (run.mark,)
+                await self._store.settle_jobs(run.worker, [settlement], marks=marks)
                 report_settled(self._telemetry, run, settlement, took_s=0.0)  # the clock has stood still
         finally:
             del runs[run.job.token]

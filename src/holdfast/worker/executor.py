@@ -15,6 +15,8 @@ from pydantic_core import from_json
 
 from holdfast.client.arguments import Signature
 from holdfast.config import Config
+from holdfast.core import blame
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.error_classes import BUILT_IN_CLASSES, ErrorClasses
 from holdfast.core.errors import InvalidArguments
 from holdfast.core.job import ClaimedJob
@@ -116,6 +118,7 @@ class Executor:
         """One run, from claim to what is to be written; None when it is written already, or may not be."""
         job = run.job
         policy = _UNKNOWN_POLICY
+        plan: Plan | None = None
         if is_armed(C4):  # asked first: a coroutine of its own for every run would cost
             await afailpoint(C4)
         try:
@@ -130,6 +133,7 @@ class Executor:
                 policy = plan.policy
                 answer = await elsewhere.execute(run, plan.hard_s)
                 if not isinstance(answer, Outcome):
+                    self._mark(run, plan)
                     return answer  # decided over there, by the same rules
                 outcome = answer
             elif plan is None or call is None:
@@ -142,6 +146,9 @@ class Executor:
         if run.finished and isinstance(outcome, Failed):
             raised = describe(outcome.exception)
             self._telemetry.emit(JobErrorIgnored(job.id, job.task or "", f"{raised.type}: {raised.message}"))
+        if plan is not None and (breaker := plan.task.options.breaker) is not None:
+            run.failed = False if run.finished else blame.failed(outcome, breaker, self._errors)
+            self._mark(run, plan)
         if run.finished or run.interruption is Interruption.LEASE_LOST:
             return None
         try:
@@ -160,6 +167,12 @@ class Executor:
             now=self._now,
             classes=self._errors,
         )
+
+    def _mark(self, run: Run, plan: Plan) -> None:
+        """What the run says goes to the breaker of its task, as the code here has it."""
+        breaker = plan.task.options.breaker
+        if breaker is not None and run.failed is not None:
+            run.mark = BreakerMark(run.job.token, run.failed, breaker.gate)
 
     def _plan(self, job: ClaimedJob) -> Plan | None:
         """The task and the options that hold for this job; None for an unknown task."""

@@ -74,6 +74,7 @@ class Fetcher(Service):
         is_overdue: Callable[[], bool],
         solitude: Solitude,
         on_lonely: Callable[[], None],
+        on_ignored: Callable[[str, tuple[str, ...]], None] = lambda *_: None,
         deadline_s: float,
         poll_s: float,
         clock: Clock,
@@ -93,6 +94,8 @@ class Fetcher(Service):
         self._is_overdue = is_overdue
         self._solitude = solitude
         self._on_lonely = on_lonely
+        self._on_ignored = on_ignored
+        self._ignored: dict[str, tuple[str, ...]] = {}
         self._deadline_s = deadline_s
         self._poll_s = poll_s
         self._clock = clock
@@ -295,6 +298,7 @@ class Fetcher(Service):
             return
         self._settings_at_s = now_s
         settings = await self._store.queue_settings()
+        self._tell_ignored({name: each.ignored for name, each in settings.items() if each.ignored})
         names = set(self._queues) or (self._known_queues() | settings.keys())
         weights = {
             Lane(name, priority): _weight(settings.get(name, QueueSettings()), priority, self._queues.get(name))
@@ -304,6 +308,13 @@ class Fetcher(Service):
         if weights != self._weights:
             self._weights = weights
             self._quotas.set_weights(weights)
+
+    def _tell_ignored(self, ignored: dict[str, tuple[str, ...]]) -> None:
+        """Once for each queue, and again when it is other settings."""
+        for queue, fields in ignored.items():
+            if self._ignored.get(queue) != fields:
+                self._on_ignored(queue, fields)
+        self._ignored = ignored
 
 
 def _weight(settings: QueueSettings, priority: int, own: float | None) -> float:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from typing import Any
 
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.job import ClaimedJob, WorkerId
 
 
@@ -36,10 +37,12 @@ class Run:
 
     __slots__ = (
         "cancel_reason",
+        "failed",
         "finished",
         "in_thread",
         "interruption",
         "job",
+        "mark",
         "row",
         "started_s",
         "strike",
@@ -65,6 +68,10 @@ class Run:
         """The one that its function began in."""
         self.strike: Callable[[], None] | None = None
         """Raises a cancellation inside the function, while it is in a thread."""
+        self.failed: bool | None = None
+        """What its end says about its task's breaker; None: nothing."""
+        self.mark: BreakerMark | None = None
+        """The same, as it is written."""
         self.finished = False
         """Its success is on record, committed in a transaction of its own: whatever comes after does not count."""
 

@@ -24,7 +24,9 @@ from holdfast.runtime.clock import Clock
 from holdfast.stores.base import HeldJob, Hint, Store
 from holdfast.stores.health import StoreHealth
 from holdfast.telemetry.events import JobLost, ServiceCrashed, WorkerBlocked, WorkerLeaseLost
+from holdfast.telemetry.flow_events import QueueSettingsIgnored
 from holdfast.telemetry.hub import Telemetry
+from holdfast.worker.breaker_watch import BreakerWatch
 from holdfast.worker.cancels import CancelWatch
 from holdfast.worker.executor import Executor
 from holdfast.worker.fetcher import Fetcher, Solitude
@@ -79,6 +81,7 @@ class Session:
         caps = {name: each.concurrency for name, each in config.queue_options.items() if each.concurrency is not None}
         self._slots = Slots(1 if solitude is Solitude.ALWAYS else config.concurrency, caps)
         self._runs: dict[int, Run] = {}
+        self._breakers = BreakerWatch(store, telemetry=telemetry)
         self._hurried = asyncio.Event()
         self._heartbeat = Heartbeat(
             store,
@@ -100,6 +103,7 @@ class Session:
             buffer=max(1000, 2 * config.concurrency),
             on_settled=self._on_settled,
             on_crash=lambda error: self._give_up("settler", error),
+            on_marked=self._breakers.saw,
             lease_lost=lambda: self._heartbeat.lost,
             clock=clock,
             health=health,
@@ -118,6 +122,7 @@ class Session:
             give_back=self._give_back,
             on_lease_lost=self._doubt_lease,
             on_crash=lambda service, error: self._give_up(service.name, error),
+            on_ignored=lambda queue, fields: telemetry.emit(QueueSettingsIgnored(queue, fields)),
             deadline_s=config.lease_s * CLAIM_DEADLINE,
             poll_s=config.poll_s,
             clock=clock,
@@ -204,6 +209,7 @@ class Session:
         self._leave()
         await self._cancels.stop()
         await self._settler.close()
+        await self._breakers.close()
         await self._heartbeat.stop()
         if self._board is not None:
             self._board.expect_no_beat()  # a store that does not answer may take long to be told of the end
@@ -231,8 +237,8 @@ class Session:
             if self._budgets is not None:
                 settlement = self._budgets.applied(run.job.queue, settlement)
             if settlement is not None and not self.lost.is_set():
-                if not self._settler.take(settlement):
-                    await self._settler.hand_in(settlement)
+                if not self._settler.take(settlement, run.mark):
+                    await self._settler.hand_in(settlement, run.mark)
                 handed_in = True
         finally:
             self._slots.give_back(run.job.queue)
@@ -240,7 +246,10 @@ class Session:
             if not handed_in:
                 self._forget(run.job.token, lost=not run.finished)
             if run.finished:
-                self._report(run, Succeed(run.job.id, run.job.token, None))
+                success = Succeed(run.job.id, run.job.token, None)
+                self._report(run, success)
+                if run.mark is not None and not self.lost.is_set():  # it is on record already; its breaker hears of it
+                    self._settler.submit(success, run.mark)
 
     def _on_settled(self, settled: Settled) -> None:
         settlement, verdict = settled

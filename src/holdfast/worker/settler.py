@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.errors import NotOpen, StoreDataError, StoreUnavailable
 from holdfast.core.job import WorkerId
 from holdfast.core.outcome import describe
@@ -42,6 +43,7 @@ class Settler:
         buffer: int,
         on_settled: Callable[[Settled], None],
         on_crash: Callable[[Exception], None],
+        on_marked: Callable[[Sequence[BreakerMark]], None] = lambda _: None,
         lease_lost: Callable[[], bool],
         clock: Clock,
         health: StoreHealth,
@@ -51,30 +53,34 @@ class Settler:
         self._bound = buffer
         self._on_settled = on_settled
         self._on_crash = on_crash
+        self._on_marked = on_marked
         self._lease_lost = lease_lost
         self._clock = clock
         self._health = health
         self._buffer: list[Settlement] = []
+        self._marks: dict[int, BreakerMark] = {}
         self._in_flight = 0
         self._flusher: asyncio.Task[None] | None = None
         self._room = asyncio.Event()
 
-    def take(self, settlement: Settlement) -> bool:
-        """Put an outcome into the buffer, if there is room."""
+    def take(self, settlement: Settlement, mark: BreakerMark | None = None) -> bool:
+        """Put an outcome into the buffer, if there is room; with what it says about a breaker."""
         if len(self._buffer) + self._in_flight >= self._bound:
             return False
-        self.submit(settlement)
+        self.submit(settlement, mark)
         return True
 
-    async def hand_in(self, settlement: Settlement) -> None:
+    async def hand_in(self, settlement: Settlement, mark: BreakerMark | None = None) -> None:
         """Put an outcome into the buffer, once there is room."""
-        while not self.take(settlement):
+        while not self.take(settlement, mark):
             self._room.clear()
             await self._room.wait()
 
-    def submit(self, settlement: Settlement) -> None:
+    def submit(self, settlement: Settlement, mark: BreakerMark | None = None) -> None:
         """Put an outcome into the buffer, whether there is room or not."""
         self._buffer.append(settlement)
+        if mark is not None:
+            self._marks[settlement.token] = mark
         if self._flusher is None:
             self._flusher = asyncio.get_running_loop().create_task(self._flush_all(), name="settler")
 
@@ -92,9 +98,12 @@ class Settler:
                     self._on_settled(settled)
                 self._in_flight = 0
                 self._room.set()
+                if self._marks:
+                    self._told(batch)
         except Exception as error:
             # Nothing of this can be written any more under this identity: whoever ends it hands the jobs back.
             self._buffer.clear()
+            self._marks.clear()
             self._on_crash(error)
         finally:
             self._in_flight = 0
@@ -117,6 +126,11 @@ class Settler:
             verdicts = [Verdict.LOST] * len(batch)
         return list(map(Settled, batch, verdicts))
 
+    def _told(self, batch: list[Settlement]) -> None:
+        marks = [mark for each in batch if (mark := self._marks.pop(each.token, None)) is not None]
+        if marks:
+            self._on_marked(marks)
+
     async def _write(self, batch: list[Settlement]) -> list[Verdict]:
         def worth_repeating(error: BaseException) -> bool:
             if not isinstance(error, StoreUnavailable) or self._lease_lost():
@@ -124,8 +138,9 @@ class Settler:
             self._health.failed(error)
             return True
 
+        marks = [self._marks[each.token] for each in batch if each.token in self._marks] if self._marks else ()
         verdicts = await retry_transient(
-            lambda: self._store.settle_jobs(self._worker, batch),
+            lambda: self._store.settle_jobs(self._worker, batch, marks=marks),
             is_transient=worth_repeating,
             give_up_after_s=math.inf,
             backoff=Backoff(0.02, 1.0),

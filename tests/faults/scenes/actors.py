@@ -90,6 +90,22 @@ async def _purge_queue(cast: Cast, _: Sequence[UUID]) -> None:
     await cast.hf.queues.purge(LEFTOVER)
 
 
+async def _set_limit(cast: Cast, _: Sequence[UUID]) -> None:
+    await cast.hf._open_store().set_limit("queue:default", size=3, pace=None, by="somebody")
+
+
+async def _set_paused(cast: Cast, _: Sequence[UUID]) -> None:
+    await cast.hf._open_store().set_paused(tenant="nobody", paused=True, by="somebody")
+
+
+async def _set_breaker(cast: Cast, _: Sequence[UUID]) -> None:
+    await cast.hf._open_store().set_breaker("bank", closed=True, by="somebody")
+
+
+async def _move(cast: Cast, jobs: Sequence[UUID]) -> None:
+    await cast.hf._open_store().move_jobs(jobs, queue="default", priority=9)
+
+
 #: What an operator does, by the verb of the store that it comes to.
 DEEDS: dict[str, Callable[[Cast, Sequence[UUID]], Awaitable[None]]] = {
     "cancel_jobs": _cancel,
@@ -98,6 +114,10 @@ DEEDS: dict[str, Callable[[Cast, Sequence[UUID]], Awaitable[None]]] = {
     "purge_dead": _purge,
     "set_queue": _set_queue,
     "purge_queue": _purge_queue,
+    "set_limit": _set_limit,
+    "set_paused": _set_paused,
+    "set_breaker": _set_breaker,
+    "move_jobs": _move,
 }
 
 

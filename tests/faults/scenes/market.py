@@ -91,6 +91,11 @@ async def set_aside(cast: Cast, count: int, *, queue: str = LEFTOVER) -> list[UU
     return [handle.id for handle in handles]
 
 
+async def line_up(cast: Cast, count: int) -> list[UUID]:
+    """Jobs that may run, wherever an operator moves them."""
+    return [(await cast.enqueue(cast.work, 40 + n)).id for n in range(count)]
+
+
 async def age(cast: Cast) -> UUID:
     """A job that was cancelled long ago, for the pruner."""
     [job_id] = await set_aside(cast, 1)

@@ -129,6 +129,8 @@ async def _set(scene: Scene, verb: str) -> None:
             scene.jobs = await market.bury(cast, 2)
         case "cancel_jobs" | "purge_queue":
             scene.jobs = await market.set_aside(cast, 2)
+        case "move_jobs":
+            scene.jobs = await market.line_up(cast, 2)
         case "prune_jobs":
             scene.aged = await market.age(cast)
 

@@ -75,7 +75,7 @@ def no_host() -> Exception:
         (of_requests(502, {}), "downstream"),
         (of_aiohttp(504, {}), "downstream"),
         (of_httpx(429, {}), "rate_limited"),
-        (of_requests(503, {}), "rate_limited"),
+        (of_requests(503, {}), "unavailable"),
         (full(), "rate_limited"),
         (httpx.PoolTimeout(""), "pool_exhausted"),
         (sqlalchemy.exc.TimeoutError(), "pool_exhausted"),

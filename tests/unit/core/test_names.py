@@ -13,7 +13,7 @@ from holdfast.core.errors import InvalidOptions
 from holdfast.core.names import NameKind, check_name
 
 KINDS: tuple[NameKind, ...] = get_args(NameKind)
-LONGEST = {"queue": 64, "task": 200, "tenant": 200, "tag": 200, "key": 255, "worker": 200}
+LONGEST = {"queue": 64, "task": 200, "tenant": 200, "tag": 200, "key": 255, "worker": 200, "limit": 220, "breaker": 200}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,14 @@ def test_what_cannot_be_printed_is_refused_everywhere(kind: NameKind, bad: str) 
 
 @pytest.mark.parametrize(
     ("kind", "value", "position"),
-    [("queue", "a b", 2), ("queue", "a/b", 2), ("queue", "größe", 3), ("task", "a b", 2), ("worker", "ab/", 3)],
+    [
+        ("limit", "task:a/b", 7),
+        ("queue", "a b", 2),
+        ("queue", "a/b", 2),
+        ("queue", "größe", 3),
+        ("task", "a b", 2),
+        ("worker", "ab/", 3),
+    ],
 )
 def test_a_refusal_names_the_character_and_its_place(kind: NameKind, value: str, position: int) -> None:
     with pytest.raises(InvalidOptions) as caught:

@@ -1,4 +1,4 @@
-"""Where nobody names a tenant, SQLite is asked what it was asked before there were any."""
+"""Where nobody names a tenant or has a gate to pass, SQLite is asked what it was asked before there were any."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from holdfast.stores.sqlite import SqliteStore
 from holdfast.testing.contracts.arrange import a_job, claim, enlist, insert
 
 _FRAME = re.compile(r"BEGIN|COMMIT|SAVEPOINT|RELEASE|PRAGMA")
+_TABLE = re.compile(r"\b(?:UPDATE|INTO|FROM)\s+(\w+)")
+_ASIDE = re.compile(r"\([^()]*\)")
 
 ENQUEUE = [
     "SELECT depth",
@@ -29,10 +31,10 @@ PROMOTE = ["DELETE timer", "SELECT job", "UPDATE counter", "INSERT ready", "SELE
 
 
 def _what(statement: str) -> str:
-    """A statement's verb and first table."""
+    """A statement's verb and first table, but for what it asks aside in brackets."""
     text = "\n".join(line for line in statement.splitlines() if not line.startswith("--")).strip()
     verb = text.split()[0]
-    table = re.search(r"\b(?:UPDATE|INTO|FROM)\s+(\w+)", text)
+    table = _TABLE.search(_ASIDE.sub("", text)) or _TABLE.search(text)
     assert table is not None, statement
     return f"{verb} {table[1]}"
 

@@ -29,6 +29,7 @@ from holdfast.worker.isolation.wire import (
     answered,
     decode,
     encode,
+    failed_in,
     interrupt,
     interruption_of,
     longest,
@@ -135,3 +136,10 @@ def test_an_interruption_reaches_its_run_and_no_other(job: ClaimedJob, why: Inte
     interrupt(next_one, message)
     assert (there.interruption, there.cancel_reason) == (why, reason)
     assert next_one.interruption is None
+
+
+@pytest.mark.parametrize("failed", [None, True, False])
+def test_an_answer_tells_what_the_run_says_about_its_breaker(failed: bool | None) -> None:
+    message = sent(answer_of(Unsettled.FINISHED, failed=failed))
+    assert failed_in(message) is failed
+    assert failed_in({"ended": "lost", "failed": "nonsense"}) is None

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from holdfast.core.breaker import BreakerGate, BreakerMark, Phase
 from holdfast.core.errors import StoreBroken, StoreDataError, StoreUnavailable
 from holdfast.core.job import ErrorInfo
 from holdfast.core.settlement import Bury, Retry, Settlement, Succeed, Verdict
@@ -27,11 +28,13 @@ class Picky(SqliteStore):
     marks: frozenset[bytes] = frozenset()
     batches: list[int]
 
-    async def settle_jobs(self, worker: object, settlements: Sequence[Settlement]) -> list[Verdict]:
+    async def settle_jobs(
+        self, worker: object, settlements: Sequence[Settlement], *, marks: Sequence[BreakerMark] = ()
+    ) -> list[Verdict]:
         self.batches.append(len(settlements))
         if any(isinstance(each, Succeed) and each.result in self.marks for each in settlements):
             raise StoreDataError("a marked row")
-        return await super().settle_jobs(worker, settlements)  # type: ignore[arg-type]
+        return await super().settle_jobs(worker, settlements, marks=marks)  # type: ignore[arg-type]
 
 
 class Desk:
@@ -167,5 +170,23 @@ def test_an_error_that_nobody_expects_is_told_and_holds_up_nobody(waiting: int) 
             await it.settler.hand_in(Retry(it.runs[4].job_id, it.runs[4].token, 0.0, ERROR))
             await it.settler.close()
             assert it.heard[-1].verdict is Verdict.APPLIED, "it goes on, for as long as it is used"
+
+    asyncio.run(run())
+
+
+def test_what_runs_say_about_breakers_is_written_with_them_and_told() -> None:
+    gate = BreakerGate("bank", 2, 60.0, 30.0)
+
+    async def run() -> None:
+        async with desk(jobs=3) as it:
+            told: list[BreakerMark] = []
+            it.settler._on_marked = told.extend
+            marks = [BreakerMark(each.token, failed=True, breaker=gate) for each in it.runs[:2]]
+            for each, mark in zip(it.runs, (*marks, None), strict=True):
+                it.settler.submit(each, mark)
+            await it.settler.close()
+            assert told == marks
+            [info] = await it.store.breakers()
+            assert (info.name, info.phase) == ("bank", Phase.OPEN)
 
     asyncio.run(run())

@@ -39,11 +39,13 @@ class Dispatching:
         wakeups: Wakeups,
         floors: Floors,
         reopening: Callable[[None, Collection[str]], Awaitable[None]],
+        claim_attached: Callable[[WorkerId, Sequence[JobId]], Awaitable[list[ClaimedJob]]],
     ) -> None:
         self._engine = engine
         self._wakeups = wakeups
         self._floors = floors
         self._reopening = reopening
+        self._claim_attached = claim_attached
         self._announce: Announce | None = None
 
     # ------------------------------------------------------------ claim
@@ -69,8 +71,7 @@ class Dispatching:
             await engine.transact("settle_jobs", engine.settlements, ending)
             jobs = [job for job in jobs if job.task is not None]
         if attached := [row[0] for row in found if row[_KIND] != "job"]:
-            claiming = partial(claim.claim_attached, worker=worker, job_ids=attached)
-            jobs += (await engine.transact("claim_jobs", engine.claims, claiming))[0]
+            jobs += await self._claim_attached(worker, attached)
         if jobs:
             self._wakeups.tell(Hint.RUNNING)
         await self._reopening(None, [row["queue"] for row in rows if row[_KIND] == "closed"])

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from holdfast.core.error_words import words_of
+from holdfast.core.gates import Barrier
+from holdfast.core.gates import Place as Barred
 from holdfast.core.job import ErrorInfo, JobId, WorkerId
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres.transaction import Place, Tx
-
-if TYPE_CHECKING:
-    from asyncpg import Record
 
 
 class Ending(NamedTuple):
@@ -67,75 +66,9 @@ async def let_go(tx: Tx, job_ids: Sequence[JobId]) -> None:
         await _arrive(tx, job_ids)
 
 
-# ---------------------------------------------------------------- limits
-
-
 async def free_slots(tx: Tx, job_ids: Sequence[JobId]) -> None:
-    """Jobs that no longer run free their slots, and the oldest waiters for these become ready."""
-    freed = {row[0] for row in await tx.fetch("end_jobs.free_slots", job_ids)}
-    for key in sorted(freed):  # in one order for all, so that no two wait for each other
-        if tx.left is None:
-            await lock_limit(tx, key)
-        elif not await try_lock_limit(tx, key):
-            tx.left.append(key)
-            continue
-        await unpark_waiters(tx, key)
-
-
-async def try_lock_limit(tx: Tx, key: str) -> bool:
-    """The same as below, unless somebody else has it in hand."""
-    return bool(await tx.value("end_jobs.try_lock_limit", key))
-
-
-async def lock_limit(tx: Tx, key: str) -> None:
-    """From here on nobody else takes or frees a slot of this limit, until the transaction ends."""
-    await tx.value("end_jobs.lock_limit", key)
-
-
-async def unpark_waiters(tx: Tx, key: str) -> int:
-    """Make the oldest jobs parked under a locked limit's key ready, as far as it has room; at their old places.
-
-    They take the slots with them, so that nobody who comes later overtakes them between here and their claim. Those in
-    queues that nobody claims from do not, so that nobody waits for them: they take one when they are claimed, or wait
-    again, at their old places. So does one whose body is gone: its claim will tell.
-    """
-    count = 0
-    for _ in range(_ROUNDS):
-        waiters = await tx.fetch("end_jobs.oldest_waiters", key, _AT_ONCE)
-        released = _with_room(waiters)
-        heirs = [(row["job_id"], row["limit_size"]) for row in released if row["served"] and row["limit_size"]]
-        await take_slots(tx, key, heirs)
-        if released:
-            await tx.fetch("end_jobs.unpark", [row["job_id"] for row in released])
-            await tx.enter_ready([Place._make(list(row.values())[: len(Place._fields)]) for row in released])
-        count += len(released)
-        if len(released) < _AT_ONCE:
-            break
-    return count
-
-
-def _with_room(waiters: Sequence[Record]) -> list[Record]:
-    """The oldest, up to the first that would be one too many."""
-    released: list[Record] = []
-    given = 0
-    for row in waiters:
-        size = row["limit_size"]
-        if size is not None and row["held"] + given >= size:
-            break
-        released.append(row)
-        given += row["served"] and size is not None
-    return released
-
-
-#: Waiters looked at together, and how often: what is left after that is for the next to come by, or for the sweep.
-_AT_ONCE, _ROUNDS = 100, 10
-UNPARKED_AT_ONCE = _AT_ONCE * _ROUNDS
-
-
-async def take_slots(tx: Tx, key: str, jobs: Sequence[tuple[JobId, int]]) -> set[JobId]:
-    """Slots of a locked limit for these (job, size), as far as there is room; taking one twice is the same as once."""
-    rows = await tx.fetch("end_jobs.take_slots", key, *map(list, zip(*jobs, strict=True))) if jobs else []
-    return {row[0] for row in rows}
+    """Jobs that no longer run free their slots. Who waits for these is looked after when that is committed."""
+    tx.freed |= {Barred(Barrier(kind), key) for kind, key in await tx.fetch("end_jobs.drop_slots", job_ids)}
 
 
 # ---------------------------------------------------------------- joins

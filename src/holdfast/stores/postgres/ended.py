@@ -8,7 +8,7 @@ from datetime import timedelta
 from holdfast.core.error_words import words_of
 from holdfast.core.job import JobId
 from holdfast.core.options import DEFAULT_PRIORITY
-from holdfast.stores.postgres.claim import BODY_MISSING, MISSING
+from holdfast.stores.postgres.passing import BODY_MISSING, MISSING
 from holdfast.stores.postgres.transaction import Place, Tx
 
 #: A repeated enqueue must find its ids, so no body goes sooner after its end, whatever the retention says.
@@ -54,5 +54,5 @@ async def prune_jobs(tx: Tx, *, keep_succeeded_s: float, keep_cancelled_s: float
 
 async def _forget(tx: Tx, job_ids: Sequence[JobId]) -> None:
     if job_ids:
-        for statement in ("drop_attempts", "drop_progress", "drop_bodies"):
+        for statement in ("drop_attempts", "drop_progress", "drop_unique", "drop_bodies"):
             await tx.fetch(f"ended.{statement}", job_ids)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.core.errors import HoldfastError, NotOpen
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TRIES = 5
+_NO_TIME = datetime.fromtimestamp(0, UTC)
 _REPORTS, _VERBS, _TRANSACTIONS = 2, 2, 10
 
 
@@ -70,18 +72,18 @@ class Engine:
         line: Line | Lines,
         operation: Callable[[Tx], Awaitable[T]],
         *,
-        left: list[str] | None = None,
-    ) -> tuple[T, list[str]]:
-        """Run a verb of several statements as one transaction; also the queues that it has drained.
+        timed: bool = True,
+    ) -> tuple[T, Tx]:
+        """Run a verb of several statements as one transaction; also what is to be done after it (`drained`, `freed`).
 
-        `left`: it does not wait for limits that others have in hand; they are put into this list.
+        `timed=False`: the verb finds out the time by itself, which saves a question.
         """
         self.check_open()
         await self._begin(verb)
         for more in range(_TRIES - 1, -1, -1):
             try:
                 async with line.connection() as connection, connection.transaction(isolation="read_committed"):
-                    tx = await self._tx(connection, left)
+                    tx = await self._tx(connection, timed=timed)
                     result = await operation(tx)
                     await tx.close_verb()
                     await afailpoint(f"{verb}.inside")
@@ -96,24 +98,28 @@ class Engine:
                 raise translate(error, self.place) from error
         await self._committed(verb)
         self._tell(tx)
-        return result, tx.drained
+        return result, tx
 
     async def call(self, verb: str, line: Line | Lines, statement: str, *args: object) -> list[Record]:
         """Run a verb that is one statement."""
         self.check_open()
         await self._begin(verb)
-        try:
-            async with line.connection() as connection:
-                if not is_armed(f"{verb}.inside"):
-                    rows = await connection.fetch(self.sql[statement], *args)
-                else:  # the moment between execution and commit exists only where we commit ourselves
-                    async with connection.transaction(isolation="read_committed"):
+        for more in range(_TRIES - 1, -1, -1):
+            try:
+                async with line.connection() as connection:
+                    if not is_armed(f"{verb}.inside"):
                         rows = await connection.fetch(self.sql[statement], *args)
-                        await afailpoint(f"{verb}.inside")
-        except FailpointHit as hit:
-            raise struck(hit) from hit
-        except DRIVER_ERRORS as error:
-            raise translate(error, self.place) from error
+                    else:  # the moment between execution and commit exists only where we commit ourselves
+                        async with connection.transaction(isolation="read_committed"):
+                            rows = await connection.fetch(self.sql[statement], *args)
+                            await afailpoint(f"{verb}.inside")
+                break
+            except FailpointHit as hit:
+                raise struck(hit) from hit
+            except DRIVER_ERRORS as error:
+                if more and is_rolled_back(error):
+                    continue
+                raise translate(error, self.place) from error
         await self._committed(verb)
         return rows
 
@@ -164,11 +170,9 @@ class Engine:
                 "close the app before you fork, and open it in the child"
             )
 
-    async def _tx(self, connection: Connection[Any], left: list[str] | None = None) -> Tx:
-        if left:  # of a try that was rolled back
-            left.clear()
-        now = await connection.fetchval(self.sql["transaction.now"])
-        return Tx(connection, self.sql, now, self.tenanted, left=left)
+    async def _tx(self, connection: Connection[Any], *, timed: bool = True) -> Tx:
+        now = await connection.fetchval(self.sql["transaction.now"]) if timed else _NO_TIME
+        return Tx(connection, self.sql, now, self.tenanted)
 
     async def _begin(self, verb: str) -> None:
         try:

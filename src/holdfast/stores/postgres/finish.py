@@ -24,6 +24,7 @@ from holdfast.stores.moments import FINISH_BEGIN, FINISH_COMMITTED, FINISH_INSID
 from holdfast.stores.postgres.connections import ANSWER_S
 from holdfast.stores.postgres.end import count_arrivals, free_slots
 from holdfast.stores.postgres.errors import translate
+from holdfast.stores.postgres.serving import look_after
 from holdfast.stores.postgres.transaction import Tx
 
 if TYPE_CHECKING:
@@ -129,7 +130,9 @@ class FinishBlock:
         self._tell(Hint.ENDED)
         if attached:
             with contextlib.suppress(StoreError):  # the sweep does it later
-                await self._engine.transact("settle_jobs", self._engine.verbs, partial(_let_go, job_id=job_id))
+                letting_go = partial(_let_go, job_id=job_id)
+                _, tx = await self._engine.transact("settle_jobs", self._engine.verbs, letting_go)
+                await look_after(self._engine, tx.freed)
 
     async def _settle(self, job_id: JobId, token: int, worker: WorkerId, result: bytes | None) -> bool:
         """The success, not committed; whether something hangs on the job."""

@@ -87,8 +87,8 @@ class Gates:
         shut: dict[str, Full] = {}
         changed: list[tuple[str, bool]] = []
         unfolded = 0
-        for row in await self._query("queues.look", queues):
-            queue, depth, closed, high, low, changes, tenanted, *ages_s, age_s = row
+        for row in await self._query("queues.survey", queues):
+            queue, depth, closed, high, low, changes, tenanted, draining, *ages_s, age_s = row
             if tenanted:
                 self._tenanted.add(queue)
             settings = from_row(False, high, low, 1.0, None, *ages_s)
@@ -97,10 +97,11 @@ class Gates:
             now_closed = gate(closed, depth, marks, age_s=age_s, ages=settings.ages)
             if now_closed != closed:
                 changed.append((queue, now_closed))
-            if now_closed:
-                shut[queue] = Full(queue, depth, marks.high, marks.low, age_s)
+            if now_closed or draining:
+                shut[queue] = Full(queue, depth, marks.high, marks.low, age_s, draining)
             # Age does not grow by what is put in, so that no number of jobs is known to be harmless.
-            self._room[queue] = 0 if now_closed or settings.ages else int(marks.high * _NEAR) - depth
+            asked = now_closed or draining or settings.ages
+            self._room[queue] = 0 if asked else int(marks.high * _NEAR) - depth
             self._seen_s[queue] = now_s
         if changed:
             await self._query("queues.set_gates", [queue for queue, _ in changed], [closed for _, closed in changed])

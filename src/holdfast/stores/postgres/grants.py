@@ -29,6 +29,8 @@ _ENQUEUE: dict[str, str] = {
     "depth_change": "INSERT, UPDATE, DELETE",
     "tenant_tag": "INSERT, UPDATE",
     "tenant_note": "INSERT",
+    "unique_key": "INSERT, UPDATE",
+    "gate": "INSERT, UPDATE, DELETE",
     "active": "UPDATE",
     "done": "INSERT",
     **dict.fromkeys((*_WAITING, *_ATTACHED), "INSERT, UPDATE, DELETE"),
@@ -39,8 +41,12 @@ _DECIDE: dict[str, str] = _ENQUEUE | {
     "dead": "UPDATE, DELETE",
     "attempt": "UPDATE, DELETE",
     "progress": "DELETE",
+    "unique_key": "INSERT, UPDATE, DELETE",
     "queue_setting": "INSERT, UPDATE",
     "tenant_setting": "INSERT, UPDATE, DELETE",
+    "rule": "INSERT, UPDATE, DELETE",
+    "breaker": "INSERT, UPDATE, DELETE",
+    "setting_change": "INSERT",
 }
 _WORK: dict[str, str] = _ENQUEUE | {
     "job": "INSERT, DELETE",
@@ -56,6 +62,8 @@ _WORK: dict[str, str] = _ENQUEUE | {
     "tenant_tag": "INSERT, UPDATE, DELETE",
     "tenant_note": "INSERT, UPDATE, DELETE",
     "lane_reached": "INSERT, UPDATE",
+    "unique_key": "INSERT, UPDATE, DELETE",
+    "breaker": "INSERT, UPDATE, DELETE",
 }
 _TABLES: Mapping[str, Mapping[str, str]] = {
     "dashboard": {},
@@ -64,12 +72,19 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     "worker": _WORK,
 }
 _FAIR = ("cost_of", "next_tag", "last_waiting", "give_tags", "guess_tags", "insert_fair_jobs")
-_ENQUEUING = ("clock", "insert_jobs", "insert_new_jobs", "take_keys", *_FAIR)
+_ENQUEUING = ("clock", "insert_jobs", "insert_new_jobs", "insert_gated_jobs", "take_keys", "take_unique", *_FAIR)
+#: Whoever ends a job may free what others wait for.
+_SERVING = (*_ENQUEUING, "hold_gates", "look_after")
 _FUNCTIONS = {
     "dashboard": ("clock",),
-    "api": _ENQUEUING,
-    "operator": _ENQUEUING,
-    "worker": (*_ENQUEUING, "timeline", "claim_jobs", "claim_entries", "settle_jobs", "settle_runs"),
+    "api": _SERVING,
+    "operator": _SERVING,
+    "worker": (
+        *_SERVING,
+        "timeline",
+        *("claim_jobs", "claim_entries", "claim_limited", "pick_jobs", "claim_picked"),
+        *("settle_jobs", "settle_runs", "settle_attached", "settle_successes", "settle_outcomes"),
+    ),
 }
 _SEQUENCES = {"dashboard": (), "api": ("place",), "operator": ("place",), "worker": ("place", "run")}
 DUTIES = (*_TABLES, "migrator")

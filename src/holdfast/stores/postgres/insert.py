@@ -11,12 +11,15 @@ from uuid import UUID
 import asyncpg
 
 from holdfast.core.errors import KeyHeld, StoreDataError
+from holdfast.core.gates import Gate, SlotGate, WhenFull
+from holdfast.core.gates_text import gates_text
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
-from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, InsertResult, Withheld
-from holdfast.stores.judging import Holder, judge
-from holdfast.stores.postgres import tenants
+from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, InsertResult, Taken, Withheld
+from holdfast.stores.judging import Holder, Judged, Taking, UniqueHolder, judge
+from holdfast.stores.postgres import tenants, unique
 from holdfast.stores.postgres.transaction import Place, Tx
+from holdfast.stores.postgres.waiting import cancel_jobs
 
 if TYPE_CHECKING:
     from asyncpg import Record
@@ -25,12 +28,15 @@ if TYPE_CHECKING:
 async def insert_ordinary(
     call: Callable[..., Awaitable[list[Record]]], jobs: Sequence[NewJob], tenanted: set[str]
 ) -> list[InsertResult] | None:
-    """All of them by one statement; None unless all are ready at once, with nothing attached to any."""
+    """All of them by one statement; None unless all are ready at once, with nothing but gates attached to any."""
     if not are_ordinary(jobs):
         return None
     fair = not tenanted.isdisjoint(job.queue for job in jobs) if tenanted else False
+    gated = any(job.gates for job in jobs)
     try:
-        if fair:
+        if gated:
+            await call("insert_jobs.gated", *fair_columns(jobs, tenanted), *_gate_columns(jobs))
+        elif fair:
             await call("insert_jobs.fair", *fair_columns(jobs, tenanted))
         else:
             await call("insert_jobs.new", *new_columns(jobs))
@@ -39,7 +45,7 @@ async def insert_ordinary(
             raise
     else:
         return [Inserted(job.id, State.READY) for job in jobs]
-    if fair:
+    if fair or gated:
         return None
     # Some are there already: an earlier call, whose answer was lost, or an id that comes twice.
     fresh = {row[0] for row in await call("insert_jobs.ordinary", *ordinary_columns(jobs))}
@@ -49,9 +55,9 @@ async def insert_ordinary(
 
 
 def are_ordinary(jobs: Sequence[NewJob]) -> bool:
-    """Ready at once, with nothing that hangs on any of them."""
+    """Ready at once, with nothing but gates that hangs on any of them."""
     column, many = _columns(jobs), len(jobs)
-    attached = (column.key, column.delay_s, column.run_at, column.expires_in_s, column.expires_at, column.limit)
+    attached = (column.key, column.unique, column.delay_s, column.run_at, column.expires_in_s, column.expires_at)
     return all(values.count(None) == many for values in attached) and column.waits_for.count(()) == many
 
 
@@ -75,6 +81,22 @@ def fair_columns(jobs: Sequence[NewJob], tenanted: set[str]) -> list[Any]:
     columns: list[Any] = new_columns(jobs)
     kinds = list(zip(*columns[4:7], strict=True))
     return columns + tenants.fair_columns(jobs, kinds, tenanted)
+
+
+def _gate_columns(jobs: Sequence[NewJob]) -> list[list[object]]:
+    """The arguments of the function `insert_gated_jobs` after those that it shares with `insert_fair_jobs`."""
+    limits = [_limit(job.gates) for job in jobs]
+    texts: list[object] = [gates_text(job.gates) for job in jobs]
+    return [texts, [key for key, _ in limits], [size for _, size in limits]]
+
+
+def _limit(gates: tuple[Gate, ...]) -> tuple[str | None, int | None]:
+    """Key and size, where one limit that is waited for is all that there is."""
+    match gates:
+        case (SlotGate(key=key, size=size, when_full=WhenFull.WAIT),):
+            return key, size
+        case _:
+            return None, None
 
 
 def ordinary_columns(jobs: Sequence[NewJob]) -> list[list[object]]:
@@ -124,21 +146,32 @@ async def insert_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapp
     try:
         return await add_jobs(tx, jobs, whole=whole, shut=shut)
     except asyncpg.LockNotAvailableError as error:
-        keys = ", ".join(repr(job.key.key) for job in jobs[:3] if job.key is not None)
+        keys = ", ".join(repr(key) for job in jobs[:3] for key in _keys(job))
         raise KeyHeld(
-            f"a transaction that is still open holds the idempotency key (among {keys}) or a job that is waited for; "
-            "nothing was enqueued: try again when it has ended"
+            f"a transaction that is still open holds the idempotency key or unique key (among {keys}) or a job that is "
+            "waited for; nothing was enqueued: try again when it has ended"
         ) from error
+
+
+def _keys(job: NewJob) -> list[str]:
+    return [claim.key for claim in (job.key, job.unique) if claim is not None]
 
 
 async def add_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapping[str, Full]) -> list[InsertResult]:
     """One answer per job, in order. `whole`: when one cannot be taken, none is, by way of `Refused`."""
     existing = {_id(row[0]) for row in await tx.fetch("insert_jobs.existing", [job.id for job in jobs])}
-    refused = await _settle_keys(tx, jobs, shut, existing)
-    if whole and any(isinstance(answer, Conflict | Full) for answer in refused.values()):
+    refused, taking = await _settle_keys(tx, jobs, shut, existing)
+    if whole and any(isinstance(answer, Conflict | Taken | Full) for answer in refused.values()):
         raise Refused([refused.get(index, Withheld()) for index in range(len(jobs))])
-    fresh = {job.id: job for index, job in enumerate(jobs) if index not in refused and job.id not in existing}
+    fresh = {
+        job.id: _no_later(job, taking.get(index), tx)
+        for index, job in enumerate(jobs)
+        if index not in refused and job.id not in existing
+    }
     placed = await _insert(tx, list(fresh.values()))
+    for index, take in taking.items():
+        if take.replaces is not None:
+            await cancel_jobs(tx, [take.replaces], reason=f"replaced by {jobs[index].id}")
     if not placed and (existing or any(isinstance(answer, Existing) for answer in refused.values())):
         await _write_something(tx, jobs)
     answers: list[InsertResult] = []
@@ -149,26 +182,38 @@ async def add_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapping
 
 async def _write_something(tx: Tx, jobs: Sequence[NewJob]) -> None:
     """So that the commit waits for a synchronous standby: what was found may not have arrived there yet (rule 8)."""
-    await tx.many("transaction.change_depth", [(queue, 0) for queue in sorted({job.queue for job in jobs})])
+    await tx.many("transaction.change_depths", [(queue, 0, 0) for queue in sorted({job.queue for job in jobs})])
 
 
-async def _settle_keys(
-    tx: Tx, jobs: Sequence[NewJob], shut: Mapping[str, Full], existing: set[JobId]
-) -> dict[int, InsertResult]:
-    """Who is refused; whoever is not has its key by now. Repeated when somebody else was quicker with one."""
+def _no_later(job: NewJob, take: Taking | None, tx: Tx) -> NewJob:
+    """One that has replaced others for long enough is due by then."""
+    due_at = _due_at(tx, job)
+    if take is None or take.due_by is None or due_at is None or due_at.timestamp() <= take.due_by:
+        return job
+    return job._replace(delay_s=None, run_at=take.due_by)
+
+
+async def _settle_keys(tx: Tx, jobs: Sequence[NewJob], shut: Mapping[str, Full], existing: set[JobId]) -> Judged:
+    """Who is refused; whoever is not has its keys by now. Repeated when somebody else was quicker with one."""
     ours: set[tuple[str, str]] = set()
+    unique_ours: dict[str, UniqueHolder | None] = {}
+    """Keys that are ours by now, and who had them before."""
     while True:
         scopes = sorted({(job.tenant, job.key.key) for job in jobs if job.key is not None})
         holders = {
             (tenant, key): Holder(_id(job_id), fingerprint)
             for tenant, key, job_id, fingerprint in await tx.many("insert_jobs.holders", scopes, tx.now)
         }
-        refused = judge(
+        keys = await unique.read_keys(tx, jobs, unique_ours)
+        judged = judge(
             jobs,
+            now=tx.now.timestamp(),
             shut=shut,
             holder_of=lambda tenant, key, found=holders: found.get((tenant, key)),  # type: ignore[misc]  # binds this round's
+            unique_holder_of=keys.holders.get,
             exists=existing.__contains__,
         )
+        refused = judged.refused
         wanted: dict[tuple[str, str], NewJob] = {}
         for index, job in enumerate(jobs):
             if job.key is not None and index not in refused and job.id not in existing:
@@ -181,8 +226,8 @@ async def _settle_keys(
             if (tenant, key) not in ours and job.key is not None
         ]
         ours |= {(tenant, key) for tenant, key in await tx.many("insert_jobs.take_keys", rows, tx.now)}
-        if ours >= wanted.keys():
-            return refused
+        if ours >= wanted.keys() and await unique.take(tx, jobs, judged, keys, unique_ours):
+            return judged
 
 
 async def _insert(tx: Tx, jobs: Sequence[NewJob]) -> dict[JobId, State]:
@@ -201,7 +246,7 @@ async def _insert(tx: Tx, jobs: Sequence[NewJob]) -> dict[JobId, State]:
     blocked: list[tuple[JobId, int, datetime | None, bool]] = []
     members: list[tuple[JobId, JobId]] = []
     for job in fresh:
-        attached = bodies[job.id] is not None or job.limit is not None or job.id in here
+        attached = bodies[job.id] is not None or bool(job.gates) or job.id in here
         due_at = _due_at(tx, job)
         awaited = [each for each in dict.fromkeys(job.waits_for) if each in live and each != job.id]
         if awaited:
@@ -231,11 +276,11 @@ async def _bodies(tx: Tx, jobs: Sequence[NewJob]) -> list[tuple[JobId, datetime 
     columns = [
         (job.id, job.task, job.queue, job.priority, job.tenant, job.payload, job.options, job.max_attempts, _tags(job),
          job.metadata, job.headers, job.expires_in_s, None if job.expires_in_s is not None else job.expires_at,
-         job.limit and job.limit.key)
+         gates_text(job.gates))
         for job in jobs
     ]  # fmt: skip
-    sizes = [job.limit and job.limit.size for job in jobs]
-    return [tuple(row) for row in await tx.many("insert_jobs.bodies", columns, tx.now, sizes)]
+    limits = map(list, zip(*(_limit(job.gates) for job in jobs), strict=True))
+    return [tuple(row) for row in await tx.many("insert_jobs.write_bodies", columns, tx.now, *limits)]
 
 
 def _due_at(tx: Tx, job: NewJob) -> datetime | None:

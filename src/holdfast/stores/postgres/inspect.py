@@ -63,6 +63,7 @@ def _info(row: Record | None, attempts: tuple[AttemptInfo, ...]) -> JobInfo | No
         tags=tuple(row["tags"] or ()),
         metadata=metadata_of(row["metadata"]),
         reason=row["reason"],
+        waits_at=row.get("waits_at"),
         cancel_requested=row["cancel_requested"],
         args=args,
         kwargs=kwargs,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from holdfast.core.errors import ConfigError, StoreBroken
-from holdfast.stores.base import StoreStatus
 from holdfast.stores.postgres.migrating import schema_version
 from holdfast.stores.postgres.statements import migrations
+from holdfast.stores.status import StoreStatus
 
 if TYPE_CHECKING:
     from asyncpg import Connection

@@ -11,20 +11,24 @@ from typing import TYPE_CHECKING
 from holdfast.core.queue import MOST_COUNTED, QueueInfo, QueueSettings
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
+from holdfast.stores.postgres.rules import record_change
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.queue_rows import COLUMNS, from_row, to_row
+from holdfast.stores.rule_rows import queue_words
 
 if TYPE_CHECKING:
     from asyncpg import Record
 
 
-async def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[str] | None) -> None:
+async def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[str] | None, by: str) -> None:
     """Replace a queue's settings, or only some of them; gates follow at the next insert or claim."""
+    await tx.fetch("rules.alone")
+    found = await tx.fetch("queues.setting", queue)
+    current = from_row(*found[0]) if found else QueueSettings()
     if only is not None:
-        found = await tx.fetch("queues.setting", queue)
-        current = from_row(*found[0]) if found else QueueSettings()
         settings = replace(current, **{name: getattr(settings, name) for name in only})
-    await tx.fetch("queues.set", queue, *to_row(settings))
+    await tx.fetch("queues.put", queue, *to_row(settings))
+    await record_change(tx, by, "queue", queue, queue_words(current), queue_words(settings))
     tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED
 
 
@@ -45,7 +49,7 @@ async def list_queues(tx: Tx) -> list[QueueInfo]:
     return [
         QueueInfo(
             name=row["queue"],
-            accepting=not row["closed"],
+            accepting=not row["closed"] and not row.get("draining"),
             oldest_ready_s=_age_s(tx.now, oldest.get(row["queue"])),
             by_priority=lanes[row["queue"]],
             settings=from_row(*map(row.get, COLUMNS)),

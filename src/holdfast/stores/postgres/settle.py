@@ -195,9 +195,12 @@ async def _park(tx: Tx, parked: Sequence[tuple[Lease, str, str]]) -> None:
 async def park(tx: Tx, parked: Sequence[tuple[Place, str, str]]) -> None:
     """Jobs that left their places wait under a key, for a reason other than time."""
     rows = [
-        (p.job_id, reason, key, p.tag, p.seq, p.attempt, p.losses, p.crashes, p.attached) for p, reason, key in parked
+        (p.job_id, reason, key, p.tag, p.seq, p.attempt, p.losses, p.crashes, p.attached, p.queue)
+        for p, reason, key in parked
     ]
-    await tx.many("settle_jobs.park", rows, tx.now)
+    await tx.many("settle_jobs.wait", rows, tx.now)
+    for place, _, _ in parked:
+        tx.parked(place.queue)
 
 
 async def _free_slots(tx: Tx, leases: Sequence[Lease]) -> None:

@@ -5,26 +5,22 @@ The verbs themselves live in the modules named after what they do; this one only
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from holdfast.core.backpressure import Watermarks
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
-from holdfast.core.errors import StoreUnavailable
-from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueSettings
-from holdfast.core.settlement import UNKNOWN_TASK, Settlement, Verdict
+from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.stores.base import (
     CancelAnswer,
     CancelRequest,
-    Claim,
     Ended,
     Hint,
     InsertResult,
@@ -34,11 +30,9 @@ from holdfast.stores.base import (
     Promotion,
     Reaped,
     Renewal,
-    StoreStatus,
     Swept,
 )
 from holdfast.stores.postgres import (
-    claim,
     ended,
     finish,
     insert,
@@ -54,23 +48,23 @@ from holdfast.stores.postgres import (
     workers,
 )
 from holdfast.stores.postgres.beats import Beats
+from holdfast.stores.postgres.claim_verbs import ClaimVerbs
 from holdfast.stores.postgres.dispatching import Dispatching
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
-from holdfast.stores.postgres.flush import flush
+from holdfast.stores.postgres.flush import Flushed, flush, flush_marked
 from holdfast.stores.postgres.gates import Gates
 from holdfast.stores.postgres.outbox import Outbox
+from holdfast.stores.postgres.serving import serve_now
 from holdfast.stores.postgres.statements import DEFAULT_SCHEMA
-from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.postgres.visits import GuestVisit
 from holdfast.stores.postgres.wakeups import Wakeups
-
-T = TypeVar("T")
+from holdfast.stores.status import StoreStatus
 
 DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
 
 
-class PostgresStore:
+class PostgresStore(ClaimVerbs):
     """A store in one schema of a PostgreSQL database.
 
     `pooled`: the way there leads through a PgBouncer in transaction mode, so nothing is notified and nothing prepared.
@@ -98,7 +92,7 @@ class PostgresStore:
             notify=not pooled,
             on_returned=self._floors.fall,
         )
-        self.dispatch = Dispatching(self._engine, self._wakeups, self._floors, self._reopening)
+        self.dispatch = Dispatching(self._engine, self._wakeups, self._floors, self._reopening, self._claim_attached)
         self._outbox = Outbox(self._engine.query, self._wakeups.tell)
         self._beats = Beats(self._engine)
 
@@ -142,20 +136,6 @@ class PostgresStore:
     def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
         return self._wakeups.subscribe(callback)
 
-    async def _do(self, verb: str, operation: Callable[[Tx], Awaitable[T]]) -> T:
-        """A verb without a connection of its own; queues that it has drained may open. Waits for nobody's limits."""
-        engine, left = self._engine, list[str]()
-        result, drained = await engine.transact(verb, engine.verbs, operation, left=left)
-        await sweep.mend_limits(engine, left)
-        return await self._reopening(result, drained)
-
-    async def _reopening(self, result: T, drained: Collection[str]) -> T:
-        """After the commit: whatever goes wrong here takes nothing back, and the next look at the gate opens it."""
-        with contextlib.suppress(StoreUnavailable):
-            if drained and await self._gates.reopen(drained):
-                self._wakeups.tell(Hint.OPENED)
-        return result
-
     # ------------------------------------------------------------ enqueue
 
     async def insert_jobs(
@@ -174,10 +154,10 @@ class PostgresStore:
             if answers is not None:
                 self._wakeups.tell(self.dispatch.inserted(jobs, answers))
                 return answers
-        line = engine.inserts if all(job.key is None for job in jobs) else engine.keyed
+        line = engine.inserts if all(job.key is None and job.unique is None for job in jobs) else engine.keyed
         operation = partial(insert.insert_jobs, jobs=jobs, whole=whole, shut=shut)
         try:
-            return (await engine.transact("insert_jobs", line, operation))[0]
+            return await self._after(*await engine.transact("insert_jobs", line, operation))
         except insert.Refused as refused:
             return refused.answers
 
@@ -205,76 +185,35 @@ class PostgresStore:
     ) -> Renewal:
         return await self._beats.renew(worker, lease_s=lease_s, held_for_s=held_for_s, lag_s=lag_s)
 
-    async def claim_jobs(
-        self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
-    ) -> Claim:
-        one = partial(claim.claim_alone, worker=worker, lanes=lanes)
-        return await self._by(deadline_s, self._claim_one(one) if alone else self._claim(worker, lanes))
-
-    async def claim_parked(
-        self, worker: WorkerId, lanes: Collection[Lane], *, tasks: Sequence[str], deadline_s: float
-    ) -> Claim:
-        one = partial(claim.claim_parked, worker=worker, lanes=lanes, tasks=tasks)
-        return await self._by(deadline_s, self._claim_parked(one, tasks))
-
-    async def _claim_parked(self, one: Callable[[Tx], Awaitable[Claim]], tasks: Sequence[str]) -> Claim:
-        found = await self._engine.query("claim_jobs.any_parked", UNKNOWN_TASK, tasks)
-        return await self._claim_one(one) if found else Claim([], {})
-
-    async def _by(self, deadline_s: float, claiming: Coroutine[Any, Any, Claim]) -> Claim:
-        if deadline_s <= 0:
-            claiming.close()
-            raise StoreUnavailable("claim_jobs: dropped at its deadline")
-        try:
-            async with asyncio.timeout(deadline_s):
-                return await claiming
-        except TimeoutError:
-            raise StoreUnavailable(f"claim_jobs: no answer within {deadline_s:g} s", unknown=True) from None
-
-    async def _claim(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
-        self._floors.settle_down()
-        raised = {lane for lane in lanes if self._floors.is_raised(lane)}
-        taken = await self._take(worker, lanes)
-        short = {lane: quota - taken.scanned[lane] for lane, quota in lanes.items() if lane in raised}
-        short = {lane: left for lane, left in short.items() if left > 0}
-        if short:  # from above the ground: only a look from there says that a lane is empty
-            self._floors.drop(short)
-            taken = taken.followed_by(await self._take(worker, short, seen=taken.attached))
-        if taken.attached:
-            claiming = partial(claim.claim_attached, worker=worker, job_ids=taken.attached)
-            jobs, _ = await self._engine.transact("claim_jobs", self._engine.claims, claiming)
-            taken = taken.joined_by(jobs)
-        if taken.headless:
-            ending = partial(claim.end_headless, worker=worker, jobs=taken.headless)
-            await self._engine.transact("settle_jobs", self._engine.settlements, ending)
-        if taken.jobs:
-            self._wakeups.tell(Hint.RUNNING)
-        await self._reopening(None, taken.closed)
-        return Claim(taken.jobs, taken.scanned, taken.lonely)
-
-    async def _take(self, worker: WorkerId, lanes: Mapping[Lane, int], *, seen: Collection[JobId] = ()) -> claim.Taken:
-        columns = claim.columns(lanes, self._floors)
-        rows = await self._engine.call("claim_jobs", self._engine.claims, "claim_jobs.ordinary", worker, *columns)
-        return claim.take_apart(rows, lanes, self._floors, seen)
-
-    async def _claim_one(self, claiming: Callable[[Tx], Awaitable[Claim]]) -> Claim:
-        return await self._reopening(*await self._engine.transact("claim_jobs", self._engine.claims, claiming))
-
-    async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
-        """By one statement; what that leaves, because something hangs on it or it is not ours, in a transaction."""
+    async def settle_jobs(
+        self, worker: WorkerId, settlements: Sequence[Settlement], *, marks: Sequence[BreakerMark] = ()
+    ) -> list[Verdict]:
+        """By one statement; what that leaves, because somebody waits for it or it is not ours, in a transaction."""
         if not settlements:
             return []
         engine = self._engine
-        flushed = await flush(partial(engine.call, "settle_jobs", engine.settlements), worker, settlements)
-        self.dispatch.tell(flushed)
-        if Hint.READY in flushed.hints:
-            await self.dispatch.returned(settlements)
-        if len(flushed.tokens) == len(settlements):
-            return [Verdict.APPLIED] * len(settlements)
+        flushed = Flushed(set())
+        if not any(mark.failed for mark in marks):
+            breakers = [mark.breaker.name for mark in marks]
+            flushing = partial(engine.call, "settle_jobs", engine.settlements)
+            flushed = await flush(flushing, worker, settlements, breakers, attached=self._attached)
+            self.dispatch.tell(flushed)
+            if Hint.READY in flushed.hints:
+                await self.dispatch.returned(settlements)
+            if flushed.waited:
+                await serve_now(engine)
+            if len(flushed.tokens) == len(settlements):
+                return [Verdict.APPLIED] * len(settlements)
         left = [each for each in settlements if each.token not in flushed.tokens]
+        if marks and not flushed.tokens:
+            marking = partial(flush_marked, worker=worker, settlements=left, marks=marks)
+            verdicts, waited = await self._after(*await engine.transact("settle_jobs", engine.settlements, marking))
+            if waited:
+                await serve_now(engine)
+            return verdicts
         settling = partial(settle.settle_jobs, worker=worker, settlements=left)
-        verdicts = iter(await self._reopening(*await engine.transact("settle_jobs", engine.settlements, settling)))
-        return [Verdict.APPLIED if each.token in flushed.tokens else next(verdicts) for each in settlements]
+        found = iter(await self._after(*await engine.transact("settle_jobs", engine.settlements, settling)))
+        return [Verdict.APPLIED if each.token in flushed.tokens else next(found) for each in settlements]
 
     async def record_progress(
         self,
@@ -331,7 +270,7 @@ class PostgresStore:
         swept = await self._do("sweep", partial(sweep.sweep, limit=limit))
         # By itself: producers wait for the tags that it has in hand, and what a sweep waits for may take long.
         await self._do("sweep", partial(tenants.forget, limit=limit))
-        slots, unparked = await sweep.sweep_limits(self._engine, limit=limit)
+        slots, unparked = await sweep.sweep_gates(self._engine, limit=limit)
         return swept._replace(slots_freed=slots, unparked=unparked)
 
     async def fold_depths(self, *, limit: int) -> int:
@@ -365,21 +304,19 @@ class PostgresStore:
     def _learn_tenanted(self, rows: Iterable[Any]) -> None:
         self._engine.tenanted.update(row[0] for row in rows)
 
-    async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
-        await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only))
+    async def set_queue(
+        self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None, by: str = ""
+    ) -> None:
+        await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only, by=by))
         self._gates.forget()
         if settings.paused and (only is None or "paused" in only):  # what was kept for its jobs is for others now
-            keys = await self._engine.query("sweep.reserved_limits", queue)
-            await sweep.mend_limits(self._engine, [row[0] for row in keys])
+            await sweep.hand_on(self._engine, await self._engine.query("serving.kept_for", queue))
 
     async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:
         return await self._do("purge_queue", partial(waiting.purge_queue, queue=queue, reason=reason, limit=limit))
 
     async def tenant_weights(self) -> dict[str, float]:
         return dict(map(tuple, await self._engine.query("tenants.weights")))
-
-    async def set_tenant_weight(self, tenant: str, weight: float | None) -> None:
-        await self._do("set_tenant_weight", partial(tenants.set_weight, tenant=tenant, weight=weight))
 
     # ------------------------------------------------------------ reports
 

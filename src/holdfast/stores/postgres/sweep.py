@@ -1,4 +1,4 @@
-"""The sweep, the net under everything; and limits, one by one, each in a transaction of its own (rule 7)."""
+"""The sweep, the net under everything; and gates, one by one, each in a transaction of its own (rule 7)."""
 
 from __future__ import annotations
 
@@ -9,70 +9,125 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.core.errors import StoreUnavailable
+from holdfast.core.gates import NO_RULES, Barrier, Candidate, Place, Usage, Waits, admit
+from holdfast.core.gates_text import read_gates
 from holdfast.stores.base import Swept
-from holdfast.stores.postgres.end import (
-    UNPARKED_AT_ONCE,
-    count_arrivals,
-    lock_limit,
-    release,
-    try_lock_limit,
-    unpark_waiters,
-)
+from holdfast.stores.postgres.end import count_arrivals, release
+from holdfast.stores.postgres.holding import breaker_state, hold, places_for, read_rules
+from holdfast.stores.postgres.serving import SERVED_AT_ONCE, columns_of, look_after, serve
 from holdfast.stores.postgres.transaction import Tx
 
 if TYPE_CHECKING:
+    from asyncpg import Record
+
     from holdfast.stores.postgres.engine import Engine
 
-#: Ready jobs of a queue that the sweep counts to compare.
+#: Jobs of a queue, in one state, that the sweep counts to compare.
 _COMPARED = 10_000
+#: Gates that it looks at together; and, times its limit, those of which it forgets what nobody uses.
+_PAGE, _FORGOTTEN_AT_ONCE = 500, 20
 
 
 async def sweep(tx: Tx, *, limit: int) -> Swept:
-    """Put right what nothing else did; every count but that of old keys is zero on a healthy store. Not the limits."""
+    """Put right what nothing else did; every count but that of old keys is zero on a healthy store. Not the gates."""
     keys = await tx.fetch("sweep.drop_keys", tx.now, limit)
+    keys += await tx.fetch("sweep.drop_unique_keys", tx.now, limit)
     arrived = Counter(row[0] for row in await tx.fetch("sweep.uncounted", limit))
     await count_arrivals(tx, arrived)
     released = await release(tx, [row[0] for row in await tx.fetch("sweep.releasable", limit)])
     return Swept(released, 0, 0, len(keys), await fix_depths(tx))
 
 
-async def sweep_limits(engine: Engine, *, limit: int) -> tuple[int, int]:
-    """Slots freed, waiters made ready. One limit at a time, and none that somebody has in hand, who may be frozen."""
+async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
+    """Slots freed, waiters let go. One gate at a time, and none that somebody has in hand, who may be frozen."""
     slots = unparked = 0
-    for key in await engine.snapshot(partial(_to_sweep, limit=limit)):
-        ready = UNPARKED_AT_ONCE
-        while ready == UNPARKED_AT_ONCE:  # behind very many that nobody serves there may be one that somebody does
-            (freed, ready), _ = await engine.transact("sweep", engine.verbs, partial(_sweep_limit, key=key))
-            slots, unparked = slots + freed, unparked + ready
+    for kind, key in await engine.query("serving.stale", limit):
+        freed, _ = await engine.transact("sweep", engine.verbs, partial(_drop_stale_slots, kind=kind, key=key))
+        slots += freed
+        if freed:
+            await engine.query("serving.look_after", [kind], [key], False)
+    for place in (await _neglected(engine))[:limit]:
+        await engine.query("serving.make_gates", *columns_of([place]))
+        await engine.query("serving.look_after", *columns_of([place]), False)
+    while True:
+        count = await serve(engine, limit=SERVED_AT_ONCE, verb="sweep", together=1, patient=False)
+        unparked += count.unparked
+        if sum(count) < SERVED_AT_ONCE:  # behind very many that nobody serves there may be one that somebody does
+            break
+    await _forget(engine, limit * _FORGOTTEN_AT_ONCE)
     return slots, unparked
 
 
-async def _to_sweep(tx: Tx, *, limit: int) -> list[str]:
-    """Limits with slots that nobody uses, or with waiters although there is room."""
-    stale = {row[0] for row in await tx.fetch("sweep.stale_limits", limit)}
-    return sorted(stale | {row[0] for row in await tx.fetch("sweep.waiting_keys", limit)})
+async def _drop_stale_slots(tx: Tx, *, kind: str, key: str) -> int:
+    await tx.fetch("serving.make_gates", [kind], [key])
+    if not await tx.fetch("serving.try_hold", kind, key):
+        return 0
+    return len(await tx.fetch("serving.drop_stale_slots", kind, key))
 
 
-async def _sweep_limit(tx: Tx, *, key: str) -> tuple[int, int]:
-    return await _mend(tx, key) if await try_lock_limit(tx, key) else (0, 0)
-
-
-async def mend_limits(engine: Engine, keys: Collection[str]) -> None:
-    """The same for whoever has just freed slots, or made them useless, and waits a moment; the next sweep does not."""
-    for key in keys:
+async def hand_on(engine: Engine, gates: Collection[Record]) -> None:
+    """Slots that were kept for jobs in a queue that is paused now are for others; whoever waits a moment does it."""
+    for kind, key in gates:
         with contextlib.suppress(StoreUnavailable):
-            await engine.transact("sweep", engine.verbs, partial(_mend_limit, key=key))
+            await engine.transact("sweep", engine.verbs, partial(_hand_on, kind=kind, key=key))
+    await look_after(engine, [Place(Barrier(kind), key) for kind, key in gates])
 
 
-async def _mend_limit(tx: Tx, *, key: str) -> None:
-    await tx.value("insert_jobs.set_lock_timeout")
-    await lock_limit(tx, key)
-    await _mend(tx, key)
+async def _hand_on(tx: Tx, *, kind: str, key: str) -> None:
+    await hold(tx, [Place(Barrier(kind), key)], [], NO_RULES)
+    await tx.fetch("serving.drop_stale_slots", kind, key)
 
 
-async def _mend(tx: Tx, key: str) -> tuple[int, int]:
-    slots = len(await tx.fetch("sweep.drop_stale_slots", key))
-    return slots, await unpark_waiters(tx, key)
+async def _neglected(engine: Engine) -> list[Place]:
+    """Gates that somebody waits at who could go on, and that nothing has made due; by a look without holding them."""
+    found: list[Place] = []
+    for barrier in Barrier:
+        after: str | None = ""
+        while after is not None:
+            places, after = await engine.snapshot(partial(_look, barrier=barrier, after=after))
+            found += places
+    return found
+
+
+async def _look(tx: Tx, *, barrier: Barrier, after: str) -> tuple[list[Place], str | None]:
+    """One page of them, and where the next one begins."""
+    rows = await tx.fetch("serving.waited_at", barrier, after, _PAGE)
+    following = rows[-1]["key"] if len(rows) == _PAGE else None
+    rows = [row for row in rows if row["due_at"] is None]
+    if not rows:
+        return [], following
+    rules = await read_rules(tx)
+    candidates = [Candidate(row["task"], row["queue"], row["tenant"], read_gates(row["gates"])) for row in rows]
+    known = [candidate for candidate in candidates if candidate.task is not None]
+    usage = Usage(tx.now.timestamp(), rules=rules)
+    for kind, key, held, full_at, recent, open_until, is_held, _ in await tx.fetch(
+        "serving.usage", *columns_of(places_for(known, rules)), 0
+    ):
+        usage.held[Place(Barrier(kind), key)] = held
+        if full_at is not None:
+            usage.full_at[key] = full_at.timestamp()
+        if recent is not None:
+            usage.breakers[key] = breaker_state(recent, open_until, is_held)
+    places = [Place(barrier, row["key"]) for row in rows]
+    return [
+        place
+        for place, candidate in zip(places, candidates, strict=True)
+        if candidate.task is None or not _has_to_stay(candidate, place, usage)
+    ], following
+
+
+def _has_to_stay(candidate: Candidate, place: Place, usage: Usage) -> bool:
+    [verdict] = admit([candidate], usage)
+    return isinstance(verdict, Waits) and verdict.at == place and verdict.until is None
+
+
+async def _forget(engine: Engine, many: int) -> None:
+    async def forget(tx: Tx) -> None:
+        held = await tx.fetch("serving.hold_some", await tx.value("serving.somewhere"), many)
+        if held:
+            await tx.fetch("serving.forget", [row[0] for row in held])
+
+    await engine.transact("sweep", engine.verbs, forget)
 
 
 async def fix_depths(tx: Tx) -> int:
@@ -84,9 +139,10 @@ async def fix_depths(tx: Tx) -> int:
     await tx.close_verb()
     if not await tx.value("sweep.alone"):
         return 0
-    wrong: list[tuple[str, int]] = []
-    for queue, change in await tx.fetch("sweep.wrong_depths", _COMPARED):
-        [fixed] = [(queue, change)] if change is not None else await tx.fetch("sweep.recount", queue)
-        wrong.append(tuple(fixed))
-    await tx.many("transaction.change_depth", wrong)
+    wrong: list[tuple[str, int, int]] = []
+    for queue, *changes in await tx.fetch("sweep.wrong_counts", _COMPARED):
+        if None in changes:
+            [(queue, *changes)] = await tx.fetch("sweep.count_again", queue)
+        wrong.append((queue, *changes))
+    await tx.many("transaction.change_depths", wrong)
     return len(wrong)

@@ -94,10 +94,12 @@ async def forget(tx: Tx, *, limit: int) -> None:
     await tx.fetch("tenants.forget", await tx.value("tenants.somewhere"), limit * _FORGOTTEN_AT_ONCE)
 
 
-async def set_weight(tx: Tx, tenant: str, weight: float | None) -> None:
-    """For jobs that get their tags from now on."""
+async def set_weight(tx: Tx, tenant: str, weight: float | None) -> float | None:
+    """For jobs that get their tags from now on; the weight before."""
+    before: float | None = await tx.value("tenants.weight", tenant)
     if weight is None:
         await tx.fetch("tenants.drop_weight", tenant)
     else:
         await tx.fetch("tenants.set_weight", tenant, weight)
     tx.hints |= Hint.SETTINGS
+    return before

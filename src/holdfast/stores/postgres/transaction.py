@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from holdfast.core.gates import Place as Barred
 from holdfast.core.job import JobId
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres.tenants import tagged
@@ -42,14 +44,15 @@ class Tx:
 
     __slots__ = (
         "_depth",
+        "_parked",
         "_sql",
         "_tails",
         "connection",
         "drained",
         "entered",
+        "freed",
         "hints",
         "is_guest",
-        "left",
         "now",
         "returned",
         "tenanted",
@@ -60,10 +63,9 @@ class Tx:
         connection: Fetches,
         sql: Mapping[str, str],
         now: datetime,
-        tenanted: Collection[str] = (),
+        tenanted: AbstractSet[str] = frozenset(),
         *,
         is_guest: bool = False,
-        left: list[str] | None = None,
     ) -> None:
         self.connection = connection
         self.now = now
@@ -77,11 +79,12 @@ class Tx:
         self.returned = False
         """Jobs came back to their old places, before others that may have been claimed since."""
         self.drained: list[str] = []
-        """Queues that have fewer ready jobs than before."""
-        self.left = left
-        """Limits that others had in hand, whose waiters are looked after later; None: this verb waits for them."""
+        """Queues that have fewer jobs than before."""
+        self.freed: set[Barred] = set()
+        """Gates of which slots were freed: who waits there is looked after when this is committed (`serving`)."""
         self._sql = sql
         self._depth: Counter[str] = Counter()
+        self._parked: Counter[str] = Counter()
         self._tails: list[Place] = []
 
     async def fetch(self, statement: str, *args: object) -> list[Record]:
@@ -126,12 +129,18 @@ class Tx:
         """Account for rows deleted from `ready`."""
         self._depth[queue] -= count
 
+    def parked(self, queue: str, count: int = 1) -> None:
+        """Account for rows inserted into `parked`, or, where the number is negative, deleted from there."""
+        self._parked[queue] += count
+
     async def close_verb(self) -> None:
         """Write what is left to be written of this verb: tags, and the changes of depth; same transaction."""
         if self._tails:
             places, self._tails = self._tails, []
             await self._enter_ready(await tagged(self, places))
-        changes = [(queue, change) for queue, change in self._depth.items() if change]
-        await self.many("transaction.change_depth", changes)
-        self.drained += [queue for queue, change in changes if change < 0]
+        queues = dict.fromkeys((*self._depth, *self._parked))
+        changes = [(queue, self._depth[queue], self._parked[queue]) for queue in queues]
+        await self.many("transaction.change_depths", [change for change in changes if any(change[1:])])
+        self.drained += [queue for queue, ready, parked in changes if ready + parked < 0]
         self._depth.clear()
+        self._parked.clear()

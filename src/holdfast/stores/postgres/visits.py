@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from holdfast.core.errors import HoldfastError, InvalidOptions
 from holdfast.core.job import NewJob
 from holdfast.core.state import State
+from holdfast.core.unique import WhenTaken
 from holdfast.stores.base import Full, Hint, Inserted, InsertResult
 from holdfast.stores.postgres import insert
 from holdfast.stores.postgres.errors import translate_guest
@@ -45,6 +46,11 @@ class GuestVisit:
     async def admit(self, jobs: Sequence[NewJob]) -> None:
         if any(job.waits_for for job in jobs):  # it would have to mark the jobs it waits for, and others wait for these
             raise InvalidOptions("connection=: a job that waits for others cannot be enqueued inside your transaction")
+        if any(job.unique is not None and job.unique.when_taken is WhenTaken.REPLACE for job in jobs):
+            raise InvalidOptions(
+                "connection=: a unique job that replaces another cannot be enqueued inside your transaction: whoever "
+                "wants to run or to cancel the other one would wait for it; take another policy, or enqueue it after"
+            )
         await self._gates.meet(jobs)
         self._shut = await self._gates.shut(jobs)
         [home] = await self._engine.query("visits.home")
@@ -83,7 +89,8 @@ class GuestVisit:
                 f"database of it; it needs to be that of {self._engine.place}"
             )
         tenanted = self._engine.tenanted
-        if not self._shut and insert.are_ordinary(jobs) and tenanted.isdisjoint(job.queue for job in jobs):
+        plain = insert.are_ordinary(jobs) and not any(job.gates for job in jobs)
+        if plain and not self._shut and tenanted.isdisjoint(job.queue for job in jobs):
             # By the statement that does not fail for an id that is there: no error of ours in a user's transaction.
             await guest.fetch(sql["insert_jobs.ordinary"], *insert.ordinary_columns(jobs))
             return [Inserted(job.id, State.READY) for job in jobs], Hint.READY

@@ -77,9 +77,11 @@ async def _end_waiting(tx: Tx, job_ids: Sequence[JobId], *, reason: str) -> list
     """Take the jobs out of whatever they wait in and end them as cancelled; those that did wait."""
     if not job_ids:
         return []
-    left = await tx.fetch("waiting.leave", job_ids)
+    left = await tx.fetch("waiting.leave_all", job_ids)
     for row in left:
-        if row["queue"] is not None:
+        if row["state"] == State.READY:
             tx.left_ready(row["queue"])
-    await end_jobs(tx, [Ending(job_id, State.CANCELLED, attempt, reason=reason) for job_id, attempt, _ in left])
+        elif row["state"] == State.PARKED:
+            tx.parked(row["queue"], -1)
+    await end_jobs(tx, [Ending(job_id, State.CANCELLED, attempt, reason=reason) for job_id, attempt, *_ in left])
     return [row["job_id"] for row in left]

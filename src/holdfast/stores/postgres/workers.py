@@ -9,8 +9,9 @@ from holdfast.core.job import ErrorInfo, WorkerId
 from holdfast.core.loss import Losses, after_loss, alone, is_suspect
 from holdfast.stores.base import Reaped
 from holdfast.stores.postgres.end import Ending, end_jobs
+from holdfast.stores.postgres.passing import place_of
 from holdfast.stores.postgres.settle import Attempt, Lease, give_back, record_attempts
-from holdfast.stores.postgres.transaction import Place, Tx
+from holdfast.stores.postgres.transaction import Tx
 
 UNPARKED_AT_ONCE = 1000
 
@@ -61,8 +62,10 @@ async def unpark_jobs(tx: Tx, *, reason: str, keys: Sequence[str]) -> int:
     In a queue with tenants it goes to the tail of its tenant's jobs: else a tenant of whom many were parked would be
     the only one to run for a while.
     """
-    rows = await tx.fetch("workers.unpark", reason, keys, UNPARKED_AT_ONCE)
-    places = sorted((Place._make(row) for row in rows), key=lambda place: place.seq or 0)
+    rows = await tx.fetch("workers.lift", reason, keys, UNPARKED_AT_ONCE)
+    for row in rows:
+        tx.parked(row["counted"], -1)
+    places = sorted((place_of(row) for row in rows), key=lambda place: place.seq or 0)
     at_tails = [
         place._replace(tag=0, seq=None) if place.tag and place.queue in tx.tenanted else place for place in places
     ]

@@ -11,14 +11,12 @@ from holdfast.core.job import ErrorInfo
 from holdfast.core.options import DEFAULT_PRIORITY, DEFAULT_QUEUE
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
+from holdfast.stores.sqlite.gates import free_slots
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("end_jobs")
-
-#: Of one limit, in one transaction: everybody else waits for it.
-UNPARKED_AT_ONCE = 1000
 
 _MISSING = ErrorInfo("holdfast.BodyMissing", "the job's body is not in the store")
 #: The lane of a job of which nobody knows where it was.
@@ -73,53 +71,6 @@ def let_go(tx: Tx, job_ids: Sequence[bytes]) -> None:
         free_slots(tx, job_ids)
     if members:
         _arrive(tx, job_ids)
-
-
-def free_slots(tx: Tx, job_ids: Sequence[bytes]) -> None:
-    """A job that no longer runs frees its slot, and the oldest waiter for it becomes ready."""
-    for job_id in job_ids:
-        freed = tx.db.execute(SQL["free_slot"], (job_id,)).fetchone()
-        if freed is not None:
-            unpark_waiters(tx, freed[0])
-
-
-def unpark_waiters(tx: Tx, key: str) -> int:
-    """Make the oldest jobs parked under a limit's key ready, as far as it has room; at their old places.
-
-    They take the slots with them, so that nobody who comes later overtakes them between here and their claim. Those in
-    queues that nobody claims from do not, so that nobody waits for them: they take one when they are claimed, or wait
-    again, at their old places. Those may be very many: what is left here is for the next to come by, or for the sweep.
-    """
-    count = 0
-    while count < UNPARKED_AT_ONCE:
-        waiter = tx.db.execute(SQL["oldest_waiter"], (key,)).fetchone()
-        if waiter is None:
-            break
-        job_id, tag, seq, attempt, losses, crashes, queue, priority, size, served = waiter
-        if queue is not None and tx.db.execute(SQL["held_slots"], (key,)).fetchone()[0] >= size:
-            break
-        tx.db.execute(SQL["unpark"], (job_id,))
-        if queue is None:
-            bury_headless(tx, job_id, attempt)
-            continue
-        if served:
-            take_slot(tx, key, job_id, size)
-        tx.enter_ready([(queue, priority, tag, seq, job_id, attempt, losses, crashes)])
-        count += 1
-    return count
-
-
-def free_reserved(tx: Tx, queue: str) -> None:
-    """Nobody claims from this queue any more: the slots that were given to jobs of it go to others."""
-    for key in sorted({row[0] for row in tx.db.execute(SQL["reserved_slots"], (queue,)).fetchall()}):
-        unpark_waiters(tx, key)
-
-
-def take_slot(tx: Tx, key: str, job_id: bytes, size: int) -> bool:
-    """A slot of a limit for this job, unless `size` others have one; taking it twice is the same as once."""
-    if tx.db.execute(SQL["has_slot"], (job_id,)).fetchone():
-        return True
-    return tx.db.execute(SQL["take_slot"], (key, job_id, size)).rowcount == 1
 
 
 def _arrive(tx: Tx, job_ids: Sequence[bytes]) -> None:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from holdfast.core.job import JobId
 from holdfast.core.state import State
 from holdfast.stores.base import Swept
-from holdfast.stores.sqlite.end import UNPARKED_AT_ONCE, bury_headless, release, unpark_waiters
+from holdfast.stores.sqlite.end import bury_headless, release
+from holdfast.stores.sqlite.serve import serve_freed, sweep_gates, sweep_slots
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.tenants import Forgetting
 from holdfast.stores.sqlite.transaction import Tx
+from holdfast.stores.sqlite.unique import Dropping
 
 DEAD = load("dead")
 PRUNE = load("prune_jobs")
@@ -68,25 +70,16 @@ def _forget(tx: Tx, job_ids: Sequence[bytes]) -> None:
         tx.db.executemany(PRUNE[statement], rows)
 
 
-def sweep_limits(tx: Tx, *, limit: int) -> int:
-    """Waiters made ready; with `UNPARKED_AT_ONCE` or more there may be others, for a transaction of their own."""
-    unparked = 0
-    for (key,) in tx.db.execute(SWEEP["waiting_keys"], (limit,)).fetchall():
-        unparked += unpark_waiters(tx, key)
-        if unparked >= UNPARKED_AT_ONCE:
-            break
-    return unparked
-
-
-def sweep(tx: Tx, *, limit: int, tags: Forgetting) -> Swept:
+def sweep(tx: Tx, *, limit: int, tags: Forgetting, uniques: Dropping) -> Swept:
     """Put right what nothing else did; every count but that of old keys is zero on a healthy store."""
-    keys = tx.db.execute(SWEEP["drop_keys"], (tx.now, limit)).rowcount
+    keys = tx.db.execute(SWEEP["drop_keys"], (tx.now, limit)).rowcount + uniques.drop(tx, limit=limit)
     tags.forget(tx, limit=limit)
-    slots = tx.db.execute(SWEEP["stale_slots"], (limit,)).rowcount
-    unparked = sweep_limits(tx, limit=limit)
+    slots = sweep_slots(tx, limit=limit)
+    unparked = sweep_gates(tx, limit=limit)
     releasable = tx.db.execute(SWEEP["releasable"], (limit,)).fetchall()
     for (join_id,) in releasable:
         release(tx, join_id)
+    serve_freed(tx)
     tx.close_verb()
     fixed = tx.db.execute(SWEEP["fix_depths"]).rowcount
     return Swept(len(releasable), unparked, slots, keys, fixed)

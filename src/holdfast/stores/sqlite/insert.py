@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from holdfast.core.gates_text import gates_text
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
-from holdfast.stores.base import Conflict, Full, Hint, Inserted, InsertResult, Withheld
-from holdfast.stores.judging import Holder, judge
+from holdfast.stores.base import Conflict, Full, Hint, Inserted, InsertResult, Taken, Withheld
+from holdfast.stores.judging import Holder, Judged, Taking, judge
+from holdfast.stores.sqlite import unique
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.tenants import mark_tenanted
@@ -25,13 +27,16 @@ def insert_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, admit: bool) -> 
     shut = shut if admit else {}
     if named := {job.queue for job in jobs if job.tenant}:
         mark_tenanted(tx, named)
-    refused = _judge(tx, jobs, shut)
-    if whole and any(isinstance(answer, Conflict | Full) for answer in refused.values()):
+    refused, taking = _judge(tx, jobs, shut)
+    if whole and any(isinstance(answer, Conflict | Full | Taken) for answer in refused.values()):
         return [refused.get(index, Withheld()) for index in range(len(jobs))]
     kept = [job for index, job in enumerate(jobs) if index not in refused] if refused else jobs
     fresh = _insert_bodies(tx, kept)
     _take_keys(tx, fresh)
-    states = _place(tx, fresh)
+    if taking:
+        states = _place_unique(tx, fresh, {jobs[index].id: taken for index, taken in taking.items()})
+    else:
+        states = _place(tx, fresh)
     if fresh is jobs:  # the ordinary batch: all of it is new
         return [Inserted(job.id, state) for job, state in zip(jobs, states, strict=True)]
     placed = {job.id: state for job, state in zip(fresh, states, strict=True)}
@@ -46,17 +51,24 @@ def _shut_queues(tx: Tx, jobs: Sequence[NewJob]) -> dict[str, Full]:
         judged = tx.judge(queue, depth, closed=closed)
         if judged.closed != closed:
             tx.set_gate(queue, closed=judged.closed)
-        if judged.closed:
-            shut[queue] = Full(queue, depth, judged.marks.high, judged.marks.low, judged.age_s)
+        if judged.closed or judged.draining:
+            shut[queue] = Full(queue, depth, judged.marks.high, judged.marks.low, judged.age_s, judged.draining)
     return shut
 
 
-def _judge(tx: Tx, jobs: Sequence[NewJob], shut: dict[str, Full]) -> dict[int, InsertResult]:
+def _judge(tx: Tx, jobs: Sequence[NewJob], shut: dict[str, Full]) -> Judged:
     def holder_of(tenant: str, key: str) -> Holder | None:
         row = tx.db.execute(SQL["holder"], (tenant, key, tx.now)).fetchone()
         return None if row is None else Holder(UUID(bytes=row[0]), row[1])
 
-    return judge(jobs, shut=shut, holder_of=holder_of, exists=lambda job_id: _exists(tx, job_id))
+    return judge(
+        jobs,
+        now=tx.now,
+        shut=shut,
+        holder_of=holder_of,
+        unique_holder_of=lambda key: unique.holder_of(tx, key),
+        exists=lambda job_id: _exists(tx, job_id),
+    )
 
 
 def _exists(tx: Tx, job_id: JobId) -> bool:
@@ -84,7 +96,6 @@ def _insert_bodies(tx: Tx, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
 
 
 def _body(tx: Tx, job: NewJob) -> tuple[object, ...]:
-    limit_key, limit_size = job.limit or (None, None)
     return (
         job.id.bytes,
         job.task,
@@ -98,9 +109,8 @@ def _body(tx: Tx, job: NewJob) -> tuple[object, ...]:
         job.metadata,
         job.headers,
         _expires_at(tx, job),
-        limit_key,
-        limit_size,
         tx.now,
+        gates_text(job.gates) if job.gates else None,
     )
 
 
@@ -113,6 +123,14 @@ def _take_keys(tx: Tx, jobs: Sequence[NewJob]) -> None:
         if job.key is not None:
             row = (job.tenant, job.key.key, job.key.fingerprint, job.id.bytes, tx.now + job.key.window_s)
             tx.db.execute(SQL["take_key"], row)
+
+
+def _place_unique(tx: Tx, jobs: Sequence[NewJob], taking: Mapping[JobId, Taking]) -> list[State]:
+    """The same for a batch some of which have to be unique, and may go instead of others."""
+    unique.take(tx, jobs, taking)
+    states = _place(tx, [unique.brought_forward(job, taking.get(job.id), tx.now) for job in jobs])
+    unique.replace(tx, taking)
+    return states
 
 
 def _place(tx: Tx, jobs: Sequence[NewJob]) -> list[State]:

@@ -84,7 +84,7 @@ def _info(db: sqlite3.Connection, job_id: bytes) -> JobInfo | None:
         return None
     (id_, task, queue, priority, tenant, payload, max_attempts, tags, metadata, expires_at, created_at, state,
      attempt, due_at, started_at, ended_at, worker, result, reason, error_type, error_message, cancel_requested,
-     done, total, stage, at) = row  # fmt: skip
+     done, total, stage, at, waits_at) = row  # fmt: skip
     attempts = tuple(_attempt(each) for each in db.execute(SQL["attempts"], (job_id,)))
     args, kwargs = call_of(payload)
     return JobInfo(
@@ -110,6 +110,7 @@ def _info(db: sqlite3.Connection, job_id: bytes) -> JobInfo | None:
         tags=tuple(value_of(tags) or ()),
         metadata=metadata_of(metadata),
         reason=reason,
+        waits_at=waits_at,
         cancel_requested=bool(cancel_requested),
         args=args,
         kwargs=kwargs,

@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 from holdfast.core.errors import NotOpen, StoreBroken
 from holdfast.runtime.failpoints import FailpointHit, failpoint
-from holdfast.stores.base import StoreStatus
 from holdfast.stores.moments import MIGRATE_BEGIN, MIGRATE_COMMITTED, MIGRATE_INSIDE, struck
 from holdfast.stores.sqlite.errors import translate
 from holdfast.stores.sqlite.statements import migrations
+from holdfast.stores.status import StoreStatus
 
 APPLICATION_ID = 0x484F4C44  # "HOLD"
 BUSY_TIMEOUT_S = 5.0

@@ -13,19 +13,22 @@ from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
 from holdfast.stores.queue_rows import from_row, to_row
-from holdfast.stores.sqlite.end import free_reserved
+from holdfast.stores.rule_rows import queue_words
+from holdfast.stores.sqlite.gates import free_reserved
+from holdfast.stores.sqlite.rules import record_change
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("queues")
 
 
-def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[str] | None) -> None:
+def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[str] | None, by: str) -> None:
     """Replace a queue's settings, or only some of them; gates follow at the next insert or claim."""
+    before = queue_settings(tx.db).get(queue, QueueSettings())
     if only is not None:
-        current = queue_settings(tx.db).get(queue, QueueSettings())
-        settings = replace(current, **{name: getattr(settings, name) for name in only})
+        settings = replace(before, **{name: getattr(settings, name) for name in only})
     tx.db.execute(SQL["set"], (queue, *to_row(settings)))
+    record_change(tx, by=by, what="queue", name=queue, before=queue_words(before), after=queue_words(settings))
     if settings.paused:
         free_reserved(tx, queue)
     tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED
@@ -52,7 +55,7 @@ def list_queues(db: sqlite3.Connection, *, now: float) -> list[QueueInfo]:
         QueueInfo(
             name=queue,
             ready=sum(ready.get(queue, {}).values()),
-            accepting=not closed.get(queue),
+            accepting=not closed.get(queue) and not settings.get(queue, QueueSettings()).draining,
             oldest_ready_s=max(0.0, now - oldest[queue]) if queue in oldest else None,
             by_priority=ready.get(queue, {}),
             settings=settings.get(queue, QueueSettings()),

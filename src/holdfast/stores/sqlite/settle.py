@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, assert_never
 
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
+from holdfast.core.gates import Barrier, Place
 from holdfast.core.job import ErrorInfo, JobId, WorkerId
 from holdfast.core.loss import Losses, after_crash
 from holdfast.core.settlement import (
@@ -23,8 +25,10 @@ from holdfast.core.settlement import (
 )
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
-from holdfast.stores.settling import causes
-from holdfast.stores.sqlite.end import Ending, end_jobs, free_slots, let_go
+from holdfast.stores.settling import causes, counting
+from holdfast.stores.sqlite import breakers
+from holdfast.stores.sqlite.end import Ending, end_jobs, let_go
+from holdfast.stores.sqlite.gates import free_slots, make_due, park
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 
@@ -61,11 +65,23 @@ class Lease(NamedTuple):
         )
 
 
-def settle_jobs(tx: Tx, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
+def settle_jobs(
+    tx: Tx, worker: WorkerId, settlements: Sequence[Settlement], marks: Sequence[BreakerMark] = ()
+) -> list[Verdict]:
     """One verdict per settlement, in order."""
     if all(type(settlement) is Succeed for settlement in settlements) and _succeed_all(tx, worker, settlements):
-        return [Verdict.APPLIED] * len(settlements)
-    return [_settle(tx, worker, settlement) for settlement in settlements]
+        verdicts = [Verdict.APPLIED] * len(settlements)
+    else:
+        verdicts = [_settle(tx, worker, settlement) for settlement in settlements]
+    if marks:
+        _mark(tx, marks, counting(settlements, verdicts))
+    return verdicts
+
+
+def _mark(tx: Tx, marks: Sequence[BreakerMark], applied: Collection[int]) -> None:
+    """What the runs say about their breakers; only those that were settled here, and each once."""
+    for name, state in breakers.mark(tx, [mark for mark in marks if mark.token in applied]).items():
+        make_due(tx, Place(Barrier.BREAKER, name), tx.now if state.open_until is None else state.open_until)
 
 
 def _succeed_all(tx: Tx, worker: WorkerId, settlements: Sequence[Settlement]) -> bool:
@@ -177,7 +193,7 @@ def _park(tx: Tx, lease: Lease, reason: str, key: str) -> None:
         return
     free_slots(tx, [lease.job_id])
     job_id, *counts = _again(lease, lease.attempt - 1)
-    tx.db.execute(SQL["park"], (job_id, reason, key, lease.tag, lease.seq, *counts, tx.now))
+    park(tx, (job_id, reason, key, lease.tag, lease.seq, *counts), lease.queue)
 
 
 def _again(lease: Lease, attempt: int) -> tuple[bytes, int, int, int]:

@@ -14,11 +14,14 @@ from pathlib import Path
 from uuid import UUID
 
 from holdfast.core.backpressure import Watermarks
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.errors import HoldfastError, InvalidOptions
 from holdfast.core.fairness import Lane
+from holdfast.core.gates import Place, Rules
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.rate import Pace
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
@@ -38,8 +41,27 @@ from holdfast.stores.base import (
     Renewal,
     Swept,
 )
-from holdfast.stores.sqlite import claim, ended, insert, inspect, leader, queues, settle, tenants, waiting, workers
-from holdfast.stores.sqlite.end import UNPARKED_AT_ONCE
+from holdfast.stores.flow import BreakerInfo, Circumstances, GateInfo, Position, Served, SettingChange
+from holdfast.stores.sqlite import (
+    breakers,
+    circumstances,
+    claim,
+    ended,
+    gate_reports,
+    gates,
+    insert,
+    inspect,
+    leader,
+    moving,
+    queues,
+    rules,
+    serve,
+    settle,
+    tenants,
+    unique,
+    waiting,
+    workers,
+)
 from holdfast.stores.sqlite.reader import Reader
 from holdfast.stores.sqlite.writer import Writer
 from holdfast.stores.transactions import Finish, Visit
@@ -62,6 +84,7 @@ class SqliteStore:
         self._reader = Reader(path, name="engine")
         self._reports = Reader(path, name="report")
         self._forgetting = tenants.Forgetting()
+        self._dropping = unique.Dropping()
 
     async def open(self) -> None:
         await in_new_thread(self._writer.open)
@@ -123,9 +146,11 @@ class SqliteStore:
         take = claim.claim_alone if alone else claim.claim_jobs
         return await self._writer.submit("claim_jobs", partial(take, worker=worker, lanes=lanes), deadline_s=deadline_s)
 
-    async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
+    async def settle_jobs(
+        self, worker: WorkerId, settlements: Sequence[Settlement], *, marks: Sequence[BreakerMark] = ()
+    ) -> list[Verdict]:
         return await self._writer.submit(
-            "settle_jobs", partial(settle.settle_jobs, worker=worker, settlements=settlements)
+            "settle_jobs", partial(settle.settle_jobs, worker=worker, settlements=settlements, marks=marks)
         )
 
     async def record_progress(
@@ -183,10 +208,11 @@ class SqliteStore:
         return await self._writer.submit("prune_jobs", partial(prune, limit=limit))
 
     async def sweep(self, *, limit: int) -> Swept:
-        swept = await self._writer.submit("sweep", partial(ended.sweep, limit=limit, tags=self._forgetting))
+        sweep = partial(ended.sweep, limit=limit, tags=self._forgetting, uniques=self._dropping)
+        swept = await self._writer.submit("sweep", sweep)
         last = swept.unparked
-        while last >= UNPARKED_AT_ONCE:  # behind very many that nobody serves there may be one that somebody does
-            last = await self._writer.submit("sweep", partial(ended.sweep_limits, limit=limit))
+        while last >= serve.SERVED_AT_ONCE:  # behind very many that nobody serves there may be one that somebody does
+            last = await self._writer.submit("sweep", partial(serve.sweep_gates, limit=limit))
             swept = swept._replace(unparked=swept.unparked + last)
         return swept
 
@@ -216,8 +242,11 @@ class SqliteStore:
         self._writer.tenanted |= await self._reader.query(tenants.tenanted)
         return await self._reader.query(queues.queue_settings)
 
-    async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
-        await self._writer.submit("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only))
+    async def set_queue(
+        self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None, by: str = ""
+    ) -> None:
+        setting = partial(queues.set_queue, queue=queue, settings=settings, only=only, by=by)
+        await self._writer.submit("set_queue", setting)
 
     async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:
         return await self._writer.submit(
@@ -229,9 +258,47 @@ class SqliteStore:
     async def tenant_weights(self) -> dict[str, float]:
         return await self._reader.query(tenants.weights)
 
-    async def set_tenant_weight(self, tenant: str, weight: float | None) -> None:
-        setting = partial(tenants.set_weight, tenant=tenant, weight=weight)
+    async def set_tenant_weight(self, tenant: str, weight: float | None, *, by: str = "") -> None:
+        setting = partial(tenants.set_weight, tenant=tenant, weight=weight, by=by)
         await self._writer.submit("set_tenant_weight", setting)
+
+    # ------------------------------------------------------------ flow control
+
+    async def rules(self) -> Rules:
+        return await self._reader.query(gates.read_rules)
+
+    async def set_limit(self, name: str, *, size: int | None, pace: Pace | None, by: str) -> None:
+        await self._writer.submit("set_limit", partial(rules.set_limit, name=name, size=size, pace=pace, by=by))
+
+    async def set_paused(self, *, task: str | None = None, tenant: str | None = None, paused: bool, by: str) -> None:
+        setting = partial(rules.set_paused, task=task, tenant=tenant, paused=paused, by=by)
+        await self._writer.submit("set_paused", setting)
+
+    async def breakers(self) -> list[BreakerInfo]:
+        return await self._reports.query(partial(breakers.breakers, now=self._clock.now()))
+
+    async def set_breaker(self, name: str, *, closed: bool, by: str) -> None:
+        await self._writer.submit("set_breaker", partial(rules.set_breaker, name=name, closed=closed, by=by))
+
+    async def gates(self, places: Sequence[Place] | None = None, *, limit: int = 500) -> list[GateInfo]:
+        report = partial(gate_reports.gates, places=places, limit=limit, now=self._clock.now())
+        return await self._reports.query(report)
+
+    async def serve_gates(self, *, limit: int) -> Served:
+        return await self._writer.submit("serve_gates", partial(serve.serve_gates, limit=limit))
+
+    async def position(self, job_id: JobId) -> Position | None:
+        return await self._reports.query(partial(moving.position, job_id=job_id))
+
+    async def circumstances(self, job_id: JobId) -> Circumstances | None:
+        return await self._reports.query(partial(circumstances.circumstances, job_id=job_id, now=self._clock.now()))
+
+    async def move_jobs(self, job_ids: Sequence[JobId], *, queue: str | None, priority: int | None) -> int:
+        moving_them = partial(moving.move_jobs, job_ids=job_ids, queue=queue, priority=priority)
+        return await self._writer.submit("move_jobs", moving_them)
+
+    async def setting_changes(self, *, limit: int, before: int | None = None) -> list[SettingChange]:
+        return await self._reports.query(partial(rules.setting_changes, limit=limit, before=before))
 
     # ------------------------------------------------------------ reports
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from holdfast.core.tenancy import cost_of, next_tag
 from holdfast.stores.base import Hint
+from holdfast.stores.rule_rows import tenant_words
+from holdfast.stores.sqlite.rules import record_change
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import TailRow, Tx
 
@@ -87,8 +89,10 @@ class Forgetting:
 # ---------------------------------------------------------------- settings
 
 
-def set_weight(tx: Tx, tenant: str, weight: float | None) -> None:
+def set_weight(tx: Tx, tenant: str, weight: float | None, *, by: str) -> None:
     """For jobs that get their tags from now on."""
+    (before,) = tx.db.execute(SQL["weight"], (tenant,)).fetchone() or (None,)
+    record_change(tx, by=by, what="tenant", name=tenant, before=tenant_words(before), after=tenant_words(weight))
     if weight is None:
         tx.db.execute(SQL["drop_weight"], (tenant,))
     else:

@@ -36,10 +36,11 @@ def expire_jobs(tx: Tx, *, limit: int) -> int:
 
 def cancel_jobs(tx: Tx, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
     """In one writer's transaction a job cannot move meanwhile, so looking once is enough here."""
-    return [_cancel(tx, job_id.bytes, reason) for job_id in job_ids]
+    return [cancel_job(tx, job_id.bytes, reason=reason) for job_id in job_ids]
 
 
-def _cancel(tx: Tx, job_id: bytes, reason: str) -> CancelAnswer:
+def cancel_job(tx: Tx, job_id: bytes, *, reason: str) -> CancelAnswer:
+    """End it if it waits, ask it to stop if it runs."""
     if _end_waiting(tx, job_id, reason=reason):
         return CancelAnswer.CANCELLED
     if tx.db.execute(SQL["flag_active"], (reason, job_id)).rowcount:
@@ -57,13 +58,13 @@ def purge_queue(tx: Tx, queue: str, *, reason: str, limit: int) -> int:
 
 def _end_waiting(tx: Tx, job_id: bytes, *, reason: str) -> bool:
     """Take the job out of whatever it waits in and end it as cancelled; False when it does not wait."""
-    left = tx.db.execute(SQL["leave_ready"], (job_id,)).fetchone()
-    if left is not None:
+    if left := tx.db.execute(SQL["leave_ready"], (job_id,)).fetchone():
         tx.left_ready(left[1], 1)
+    elif left := tx.db.execute(SQL["leave_parked"], (job_id,)).fetchone():
+        tx.left_parked(left[1], 1)
     else:
         left = (
             tx.db.execute(SQL["leave_timer"], (job_id,)).fetchone()
-            or tx.db.execute(SQL["leave_parked"], (job_id,)).fetchone()
             or tx.db.execute(SQL["leave_blocked"], (job_id,)).fetchone()
         )
     if left is None:

@@ -78,8 +78,9 @@ def unpark_jobs(tx: Tx, *, reason: str, keys: Sequence[str]) -> int:
     parked = [
         row for key in dict.fromkeys(keys) for row in tx.db.execute(SQL["parked_under"], (reason, key)).fetchall()
     ]
-    for seq, job_id, tag, attempt, losses, crashes, queue, priority in sorted(parked):
+    for seq, job_id, tag, attempt, losses, crashes, parked_in, queue, priority in sorted(parked):
         tx.db.execute(SQL["unpark"], (job_id,))
+        tx.left_parked(parked_in, 1)
         if queue is None:
             bury_headless(tx, job_id, attempt)
         elif tag and queue in tx.tenanted:

@@ -28,6 +28,7 @@ from holdfast.stores.base import Hint
 from holdfast.stores.moments import answer_lost, struck
 from holdfast.stores.sqlite.errors import translate
 from holdfast.stores.sqlite.opening import check_process, file_identity, note_closed, note_open, open_writer
+from holdfast.stores.sqlite.serve import serve_freed
 from holdfast.stores.sqlite.tenants import tenanted
 from holdfast.stores.sqlite.transaction import Tx
 
@@ -241,6 +242,8 @@ class Writer:
         db.execute("SAVEPOINT verb")
         try:
             result = request.operation(tx)
+            if tx.freed:
+                serve_freed(tx)
             tx.close_verb()
             failpoint(f"{request.verb}.inside")
         except (

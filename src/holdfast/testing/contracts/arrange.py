@@ -135,6 +135,16 @@ async def due(store: Store) -> int:
     return (await store.promote_jobs(limit=PLENTY)).promoted
 
 
+async def serve(store: Store, *, limit: int = PLENTY) -> int:
+    """Look after the gates until none is due; how many jobs were let go."""
+    total = 0
+    while True:
+        found = await store.serve_gates(limit=limit)
+        total += found.unparked
+        if found.next_due_in_s is None or found.next_due_in_s > 0:
+            return total
+
+
 async def info(store: Store, job_id: JobId) -> JobInfo:
     [found] = await store.job_infos([job_id])
     assert found is not None, f"job {job_id} has vanished"

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
-from holdfast.core.job import JobId, LimitSlot, WorkerId
+from holdfast.core.gates import SlotGate
+from holdfast.core.job import JobId, WorkerId
 from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import UNKNOWN_TASK, Bury, Cancel, HandBack, Park, Retry, Snooze, Succeed
 from holdfast.core.state import State
@@ -28,15 +29,16 @@ from holdfast.testing.contracts.arrange import (
     finish,
     insert,
     lose,
+    serve,
     state,
     states,
 )
 
-ONE = LimitSlot("printer", 1)
+ONE = SlotGate("printer", 1)
 
 
 async def check_no_more_than_the_limit_run_at_once(store: Store) -> None:
-    ids = await insert(store, *(a_job(limit=LimitSlot("api", 2)) for _ in range(5)))
+    ids = await insert(store, *(a_job(gates=(SlotGate("api", 2),)) for _ in range(5)))
     got = [job.id for job in await drain(store, await enlist(store))]
     assert got == ids[:2], f"the oldest two run: {got}"
     found = await states(store, *ids)
@@ -47,7 +49,7 @@ async def check_no_more_than_the_limit_run_at_once(store: Store) -> None:
 
 
 async def check_the_limit_holds_between_workers_that_claim_at_once(store: Store) -> None:
-    ids = await insert(store, *(a_job(limit=LimitSlot("api", 3)) for _ in range(30)))
+    ids = await insert(store, *(a_job(gates=(SlotGate("api", 3),)) for _ in range(30)))
     workers = [await enlist(store) for _ in range(5)]
     finished: set[JobId] = set()
     while len(finished) < len(ids):
@@ -57,19 +59,20 @@ async def check_the_limit_holds_between_workers_that_claim_at_once(store: Store)
         runs = [Run(worker, job) for worker, jobs in zip(workers, claims, strict=True) for job in jobs]
         assert runs or found.count(State.READY), f"a freed slot must bring the next one: {found}"
         await asyncio.gather(*(finish(store, run) for run in runs))
+        await serve(store)
         finished |= {run.id for run in runs}
 
 
 async def check_other_keys_and_unlimited_jobs_are_not_held_up(store: Store) -> None:
-    first, second = a_job(limit=ONE), a_job(limit=ONE)
-    other, free = a_job(limit=LimitSlot("scanner", 1)), a_job()
+    first, second = a_job(gates=(ONE,)), a_job(gates=(ONE,))
+    other, free = a_job(gates=(SlotGate("scanner", 1),)), a_job()
     await insert(store, first, second, other, free)
     got = [job.id for job in await drain(store, await enlist(store))]
     assert got == [first.id, other.id, free.id], f"only the second printer job waits: {got}"
 
 
 async def check_a_lane_of_parked_jobs_is_not_reported_empty(store: Store) -> None:
-    await insert(store, *(a_job(limit=ONE) for _ in range(6)))
+    await insert(store, *(a_job(gates=(ONE,)) for _ in range(6)))
     [free] = await insert(store, a_job())
     worker = await enlist(store)
     got: list[JobId] = []
@@ -132,13 +135,14 @@ FREED_BY: list[Callable[[Store, Run], Awaitable[None]]] = [
 
 async def check_whatever_stops_a_run_frees_its_slot_for_the_oldest_waiter(store: Store) -> None:
     for number, free in enumerate(FREED_BY):
-        limit = LimitSlot(f"key {number}", 1)
-        ids = await insert(store, *(a_job(limit=limit) for _ in range(3)))
+        limit = SlotGate(f"key {number}", 1)
+        ids = await insert(store, *(a_job(gates=(limit,)) for _ in range(3)))
         worker = await enlist(store)
         [job] = await drain(store, worker)
         assert job.id == ids[0], "the oldest runs"
         assert await states(store, *ids[1:]) == [State.PARKED] * 2, "the others wait"
         await free(store, Run(worker, job))
+        await serve(store)
         found = await states(store, *ids[1:])
         assert found == [State.READY, State.PARKED], f"after {free.__name__} the waiters are {found}"
         swept = await store.sweep(limit=PLENTY)
@@ -147,48 +151,51 @@ async def check_whatever_stops_a_run_frees_its_slot_for_the_oldest_waiter(store:
 
 
 async def check_a_chain_of_waiters_runs_one_by_one(store: Store) -> None:
-    ids = await insert(store, *(a_job(limit=ONE) for _ in range(5)))
+    ids = await insert(store, *(a_job(gates=(ONE,)) for _ in range(5)))
     worker = await enlist(store)
     for job_id in ids:
         jobs = await drain(store, worker)
         assert [job.id for job in jobs] == [job_id], f"one at a time, oldest first: {jobs}"
         await finish(store, Run(worker, jobs[0]))
+        await serve(store)
     assert await states(store, *ids) == [State.SUCCEEDED] * 5, "all had their turn"
 
 
 async def check_a_cancelled_waiter_is_passed_over(store: Store) -> None:
-    ids = await insert(store, *(a_job(limit=ONE) for _ in range(3)))
+    ids = await insert(store, *(a_job(gates=(ONE,)) for _ in range(3)))
     worker = await enlist(store)
     [job] = await drain(store, worker)
     await store.cancel_jobs([ids[1]], reason="not needed")
     await finish(store, Run(worker, job))
+    await serve(store)
     assert await states(store, *ids[1:]) == [State.CANCELLED, State.READY], "the next one is woken"
 
 
 async def check_cancelling_the_woken_waiter_wakes_the_next(store: Store) -> None:
-    ids = await insert(store, *(a_job(limit=ONE) for _ in range(3)))
+    ids = await insert(store, *(a_job(gates=(ONE,)) for _ in range(3)))
     worker = await enlist(store)
     [job] = await drain(store, worker)
     await finish(store, Run(worker, job))
+    await serve(store)
     await store.cancel_jobs([ids[1]], reason="not needed")  # it was woken, and had not started
-    await store.sweep(limit=PLENTY)
+    await serve(store)
     jobs = await drain(store, worker)
     assert [job.id for job in jobs] == [ids[2]], f"nobody waits for ever for a free slot: {jobs}"
 
 
 async def check_an_unlimited_job_is_never_parked(store: Store) -> None:
-    await insert(store, a_job(limit=ONE), *(a_job() for _ in range(3)))
+    await insert(store, a_job(gates=(ONE,)), *(a_job() for _ in range(3)))
     assert len(await drain(store, await enlist(store))) == 4, "nothing here is over a limit"
 
 
 async def check_a_replayed_job_takes_a_slot_again(store: Store) -> None:
-    ids = await insert(store, a_job(limit=ONE))
+    ids = await insert(store, a_job(gates=(ONE,)))
     worker = await enlist(store)
     [job] = await drain(store, worker)
     await apply(store, worker, Bury(job.id, job.token, "permanent", ERROR))
     await store.replay_jobs(ids)
     await drain(store, worker)
-    [waiting] = await insert(store, a_job(limit=ONE))
+    [waiting] = await insert(store, a_job(gates=(ONE,)))
     await drain(store, worker)
     assert await state(store, waiting) is State.PARKED, "the replayed job holds the slot"
 
@@ -199,10 +206,10 @@ PAUSED, RUNNING_AGAIN = QueueSettings(paused=True), QueueSettings()
 
 async def _one_runs_and_two_wait(store: Store, worker: WorkerId) -> tuple[Run, JobId, JobId]:
     """The older of the waiters is in another queue than the others."""
-    [first] = await insert(store, a_job(limit=ONE))
+    [first] = await insert(store, a_job(gates=(ONE,)))
     [job] = await drain(store, worker)
     assert job.id == first, "the limit has room for the first"
-    older, younger = await insert(store, a_job(limit=ONE, queue=ELSEWHERE.queue), a_job(limit=ONE))
+    older, younger = await insert(store, a_job(gates=(ONE,), queue=ELSEWHERE.queue), a_job(gates=(ONE,)))
     assert await drain(store, worker, ELSEWHERE, LANE) == [], "the limit is reached"
     return Run(worker, job), older, younger
 
@@ -212,16 +219,19 @@ async def check_a_slot_is_not_kept_for_a_paused_queue(store: Store) -> None:
     run, older, younger = await _one_runs_and_two_wait(store, worker)
     await store.set_queue(ELSEWHERE.queue, PAUSED)
     await finish(store, run)
+    await serve(store)
     assert await states(store, older, younger) == [State.READY, State.READY], "nobody waits for a paused queue"
     [job] = await drain(store, worker, ELSEWHERE, LANE)
     assert job.id == younger, "who can run has the slot"
     await store.set_queue(ELSEWHERE.queue, RUNNING_AGAIN)
-    [latest] = await insert(store, a_job(limit=ONE))
+    [latest] = await insert(store, a_job(gates=(ONE,)))
     assert await drain(store, worker, LANE, ELSEWHERE) == [], "and the others wait for it"
     await finish(store, Run(worker, job))
+    await serve(store)
     [job] = await drain(store, worker, LANE, ELSEWHERE)
     assert job.id == older, "which had to wait is still the oldest"
     await finish(store, Run(worker, job))
+    await serve(store)
     [job] = await drain(store, worker, LANE, ELSEWHERE)
     assert job.id == latest, "all had their turn"
 
@@ -230,8 +240,10 @@ async def check_pausing_a_queue_hands_on_the_slots_kept_for_it(store: Store) -> 
     worker = await enlist(store)
     run, older, younger = await _one_runs_and_two_wait(store, worker)
     await finish(store, run)
+    await serve(store)
     assert await states(store, older, younger) == [State.READY, State.PARKED], "the slot is kept for the oldest"
     await store.set_queue(ELSEWHERE.queue, PAUSED, only=("paused",))
+    await serve(store)
     [job] = await drain(store, worker, ELSEWHERE, LANE)
     assert job.id == younger, "until its queue is paused"
     await store.set_queue(ELSEWHERE.queue, RUNNING_AGAIN, only=("paused",))
@@ -239,6 +251,7 @@ async def check_pausing_a_queue_hands_on_the_slots_kept_for_it(store: Store) -> 
     swept = await store.sweep(limit=PLENTY)
     assert swept == Swept(0, 0, 0, 0, 0), f"nothing is left to put right: {swept}"
     await finish(store, Run(worker, job))
+    await serve(store)
     [job] = await drain(store, worker, ELSEWHERE, LANE)
     assert job.id == older, "and then it is its turn"
 
@@ -249,18 +262,22 @@ async def check_a_slot_is_not_kept_for_a_queue_without_a_worker(store: Store) ->
         await store.register_worker(each, lease_s=LONG_S)
     run, older, younger = await _one_runs_and_two_wait(store, other.id)
     await store.settle_jobs(other.id, [HandBack(run.id, run.token, "stopping")])
+    await serve(store)
     assert await state(store, older) is State.READY, "the slot is kept for the oldest"
     await store.hand_back_worker(other.id, cause=Cause.HANDED_BACK, why="stopped")
     assert await drain(store, worker.id) == [], "while its worker was there"
     await store.sweep(limit=PLENTY)
+    await serve(store)
     [job] = await drain(store, worker.id)
     assert job.id == run.id, "the oldest whose queue has a worker has it now"
     await finish(store, Run(worker.id, job))
+    await serve(store)
     [job] = await drain(store, worker.id)
     assert job.id == younger, "and from then on without a sweep"
     again = a_worker(queues=(ELSEWHERE.queue,))
     await store.register_worker(again, lease_s=LONG_S)
     assert await drain(store, again.id, ELSEWHERE) == [], "the limit holds"
     await finish(store, Run(worker.id, job))
+    await serve(store)
     [job] = await drain(store, again.id, ELSEWHERE)
     assert job.id == older, "and whoever waited for a worker has his turn"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.core.errors import LeaseLost
 from holdfast.core.fairness import Lane
-from holdfast.core.job import LimitSlot
+from holdfast.core.gates import SlotGate
 from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import UNKNOWN_TASK, Park
 from holdfast.core.state import State
@@ -118,10 +118,10 @@ async def check_what_must_run_alone_is_not_handed_over(store: Store) -> None:
 
 
 async def check_a_hand_over_looks_at_limits(store: Store) -> None:
-    [limited] = await insert(store, a_job(limit=LimitSlot("one", 1)))
+    [limited] = await insert(store, a_job(gates=(SlotGate("one", 1),)))
     run = await resume(store, limited)
     await apply(store, run.worker, Park(run.id, run.token, UNKNOWN_TASK, "a"))
-    [other] = await insert(store, a_job(limit=LimitSlot("one", 1)))
+    [other] = await insert(store, a_job(gates=(SlotGate("one", 1),)))
     holder = await resume(store, other)
     worker = await enlist(store)
     claimed = await store.claim_parked(worker, [LANE], tasks=["a"], deadline_s=60)

@@ -7,7 +7,8 @@ from collections import Counter
 
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
-from holdfast.core.job import JobId, LimitSlot
+from holdfast.core.gates import SlotGate
+from holdfast.core.job import JobId
 from holdfast.core.settlement import UNKNOWN_TASK, Bury, HandBack, Park, Retry, Succeed
 from holdfast.core.state import State
 from holdfast.stores.base import Store
@@ -28,6 +29,7 @@ from holdfast.testing.contracts.arrange import (
     finish,
     insert,
     lose,
+    serve,
     start,
     states,
 )
@@ -201,14 +203,15 @@ async def check_recovered_jobs_keep_their_place(store: Store) -> None:
 
 
 async def check_the_line_for_a_limit_is_in_the_order_of_arrival_over_queues(store: Store) -> None:
-    one, other = LimitSlot("printer", 1), Lane("other", LANE.priority)
-    run = await start(store, limit=one, queue=other.queue)
+    one, other = SlotGate("printer", 1), Lane("other", LANE.priority)
+    run = await start(store, gates=(one,), queue=other.queue)
     [first, second] = await insert(
-        store, a_job(tenant="a", limit=one, run_at=1.0), a_job(queue=other.queue, limit=one, run_at=2.0)
+        store, a_job(tenant="a", gates=(one,), run_at=1.0), a_job(queue=other.queue, gates=(one,), run_at=2.0)
     )
     await due(store)
     assert await drain(store, run.worker, LANE, other) == [], "there is one slot, and it is taken"
     await finish(store, run)
+    await serve(store)
     found = await states(store, first, second)
     assert found == [State.READY, State.PARKED], f"whoever came first, with or without a tenant, is first: {found}"
 

@@ -67,7 +67,7 @@ class Server:
             settlement = await run.task
             self._run = None
             unsettled = Unsettled.FINISHED if run.finished else Unsettled.LOST
-            self._link.send(answer_of(settlement or unsettled))
+            self._link.send(answer_of(settlement or unsettled, failed=run.failed))
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         while (message := self._link.receive()) is not None:

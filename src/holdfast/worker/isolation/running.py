@@ -15,7 +15,7 @@ from holdfast.core.outcome import CancelHonoured, Interrupted, Outcome, ProcessD
 from holdfast.core.settlement import Settlement
 from holdfast.worker.isolation.isolate import Died, Isolate
 from holdfast.worker.isolation.pool import IsolatePool, NoIsolate
-from holdfast.worker.isolation.wire import Unsettled, answered, interruption_of, request_of
+from holdfast.worker.isolation.wire import Unsettled, answered, failed_in, interruption_of, request_of
 from holdfast.worker.run import Interruption, Run
 
 
@@ -105,6 +105,7 @@ class IsolatedRuns:
         if isinstance(answer, Died):
             return answer
         try:
+            run.failed = failed_in(answer)
             return answered(answer, run.job)
         except ValueError as error:
             isolate.kill()

@@ -95,8 +95,19 @@ def interrupt(run: Run, message: Message) -> None:
         run.interrupt(Interruption[message["why"]])
 
 
-def answer_of(answer: Settlement | Unsettled) -> Message:
-    """What came of a run, to be sent to the worker."""
+def answer_of(answer: Settlement | Unsettled, *, failed: bool | None = None) -> Message:
+    """What came of a run, to be sent to the worker; `failed` is what it says about its breaker."""
+    message = _answer(answer)
+    return message if failed is None else {**message, "failed": failed}
+
+
+def failed_in(message: Message) -> bool | None:
+    """What an answer says about the breaker of its task; None: nothing."""
+    failed = message.get("failed")
+    return failed if isinstance(failed, bool) else None
+
+
+def _answer(answer: Settlement | Unsettled) -> Message:
     match answer:
         case Unsettled():
             return {"ended": answer.value}

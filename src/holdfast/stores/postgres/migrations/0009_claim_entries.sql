@@ -1,8 +1,8 @@
 -- oldest: 4
 -- claim_entries: the claim of jobs that a transport has announced, by their ids. What cannot be claimed is not in the
 -- answer: it was taken, has ended, has moved on, its queue is paused, or the store's order decides about it (it has a
--- tag, or must run alone). Same fence, same lease, same answer as claim_jobs; jobs with something attached are passed
--- over here as they are there, and claimed by themselves.
+-- tag, or must run alone). Same fence, same lease, same answer as claim_jobs; jobs with something attached, and those
+-- that rules concern, are passed over here as they are there, and claimed by themselves.
 --
 -- `_queues`: those that the announcements are of. Whatever somebody writes into a stream, nobody gets a job of a queue
 -- that he does not serve.
@@ -17,12 +17,16 @@ AS $$
 BEGIN
     RETURN QUERY
     WITH me AS MATERIALIZED (
-        SELECT id FROM holdfast.worker WHERE id = _worker AND lease_until > holdfast.clock() FOR KEY SHARE
+        SELECT id, EXISTS (SELECT 1 FROM holdfast.rule WHERE concerns IS NOT NULL) AS ruled
+        FROM holdfast.worker WHERE id = _worker AND lease_until > holdfast.clock() FOR KEY SHARE
     ), open AS MATERIALIZED (
-        SELECT array_agg(q.queue) AS queues FROM me CROSS JOIN unnest(_queues) AS q (queue)
+        SELECT array_agg(q.queue) AS queues, coalesce(array_agg(q.queue) FILTER (WHERE me.ruled AND EXISTS (
+                   SELECT 1 FROM holdfast.rule c WHERE c.concerns = ANY (ARRAY['', q.queue]))), '{}') AS ruled
+        FROM me CROSS JOIN unnest(_queues) AS q (queue)
         WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = q.queue AND s.paused)
     ), head AS MATERIALIZED (
-        SELECT h.* FROM open CROSS JOIN unnest(_job_ids) AS e (job_id) CROSS JOIN LATERAL (
+        SELECT h.at, h.attached OR h.queue = ANY (open.ruled) AS attached, h.tag, h.seq, h.job_id, h.queue, h.priority
+        FROM open CROSS JOIN unnest(_job_ids) AS e (job_id) CROSS JOIN LATERAL (
             SELECT r.ctid AS at, r.attached, r.tag, r.seq, r.job_id, r.queue, r.priority FROM holdfast.ready r
             WHERE r.job_id = e.job_id AND r.tag = 0 AND r.losses < 2 AND r.queue = ANY (open.queues)
             FOR UPDATE SKIP LOCKED

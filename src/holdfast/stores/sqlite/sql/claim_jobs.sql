@@ -3,8 +3,10 @@
 -- name: lease_is_valid
 SELECT 1 FROM worker WHERE id = ? AND lease_until > ?
 
--- name: paused
-SELECT queue FROM queue_setting WHERE paused
+-- name: said
+-- What operators have said that may keep jobs from running: paused queues, and the rules of flow control.
+SELECT 'queue', queue, NULL, NULL, NULL, NULL FROM queue_setting WHERE paused
+UNION ALL SELECT what, name, size, count, per_s, burst FROM rule
 
 -- name: lonely_lanes
 SELECT DISTINCT queue, priority FROM ready WHERE losses >= 2
@@ -12,21 +14,24 @@ SELECT DISTINCT queue, priority FROM ready WHERE losses >= 2
 -- name: pick
 -- The head of one lane, in the order of the primary key; jobs that must run alone are passed over.
 SELECT r.seq, r.tag, r.job_id, r.attempt, r.losses, r.crashes,
-       j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.limit_key, j.limit_size
+       j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.gates,
+       CASE WHEN j.gates IS NOT NULL THEN EXISTS (SELECT 1 FROM slot s WHERE s.job_id = r.job_id) END
 FROM ready r LEFT JOIN job j ON j.id = r.job_id
 WHERE r.queue = ? AND r.priority = ? AND r.losses < 2
 ORDER BY r.tag, r.seq LIMIT ?
 
 -- name: pick_lonely
 SELECT r.seq, r.tag, r.job_id, r.attempt, r.losses, r.crashes,
-       j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.limit_key, j.limit_size
+       j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.gates,
+       CASE WHEN j.gates IS NOT NULL THEN EXISTS (SELECT 1 FROM slot s WHERE s.job_id = r.job_id) END
 FROM ready r LEFT JOIN job j ON j.id = r.job_id
 WHERE r.queue = ? AND r.priority = ? AND r.losses >= 2
 ORDER BY r.tag, r.seq LIMIT ?
 
 -- name: pick_place
 SELECT r.seq, r.tag, r.job_id, r.attempt, r.losses, r.crashes,
-       j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.limit_key, j.limit_size
+       j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.gates,
+       CASE WHEN j.gates IS NOT NULL THEN EXISTS (SELECT 1 FROM slot s WHERE s.job_id = r.job_id) END
 FROM ready r LEFT JOIN job j ON j.id = r.job_id
 WHERE r.queue = ? AND r.priority = ? AND r.tag = ? AND r.seq = ?
 
@@ -49,7 +54,3 @@ DELETE FROM ready WHERE queue = ? AND priority = ? AND tag = ? AND seq = ?
 -- name: lease
 INSERT INTO active (job_id, token, worker, attempt, queue, priority, tag, seq, losses, crashes, started_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-
--- name: park
-INSERT INTO parked (job_id, reason, key, tag, seq, attempt, losses, crashes, parked_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -14,7 +14,7 @@ SELECT j.id, j.task, j.queue, j.priority, j.tenant, j.payload, j.max_attempts, j
        coalesce(d.worker, x.worker, a.worker),
        d.result, coalesce(d.reason, x.reason, p.reason, a.cancel_reason), x.error_type, x.error_message,
        a.cancel_reason IS NOT NULL,
-       g.done, g.total, g.stage, g.at
+       g.done, g.total, g.stage, g.at, p.key
 FROM job j
 LEFT JOIN done d ON d.job_id = j.id LEFT JOIN dead x ON x.job_id = j.id
 LEFT JOIN active a ON a.job_id = j.id LEFT JOIN ready r ON r.job_id = j.id

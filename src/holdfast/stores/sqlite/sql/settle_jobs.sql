@@ -21,10 +21,6 @@ SELECT cause FROM attempt WHERE job_id = ? AND token = ?
 -- name: timer
 INSERT INTO timer (due_at, job_id, attempt, losses, crashes) VALUES (?, ?, ?, ?, ?)
 
--- name: park
-INSERT INTO parked (job_id, reason, key, tag, seq, attempt, losses, crashes, parked_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-
 -- name: attempt
 INSERT INTO attempt (job_id, token, number, cause, error_type, error_message, traceback, worker, started_at,
                      ended_at)

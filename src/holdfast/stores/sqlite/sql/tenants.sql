@@ -18,7 +18,8 @@ ON CONFLICT (queue, priority) DO UPDATE SET tag = max(tag, excluded.tag)
 
 -- name: last_tag
 -- Whether the job that got it still waits with it is told, too.
-SELECT t.tag, r.tag IS NOT NULL FROM tenant_tag t LEFT JOIN ready r ON r.job_id = t.job_id AND r.tag = t.tag
+SELECT t.tag, r.tag IS NOT NULL FROM tenant_tag t
+LEFT JOIN ready r ON r.job_id = t.job_id AND r.tag = t.tag AND r.queue = t.queue AND r.priority = t.priority
 WHERE t.queue = ? AND t.priority = ? AND t.tenant = ?
 
 -- name: last_waiting

@@ -8,15 +8,15 @@ INSERT INTO ready (queue, priority, tag, seq, job_id, attempt, losses, crashes, 
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: change_depth
-INSERT INTO depth (queue, ready) VALUES (?, ?)
-ON CONFLICT (queue) DO UPDATE SET ready = ready + excluded.ready
-RETURNING ready, closed
+INSERT INTO depth (queue, ready, parked) VALUES (?, ?, ?)
+ON CONFLICT (queue) DO UPDATE SET ready = ready + excluded.ready, parked = parked + excluded.parked
+RETURNING ready + parked, closed
 
 -- name: depth
-SELECT ready, closed, tenanted FROM depth WHERE queue = ?
+SELECT ready + parked, closed, tenanted FROM depth WHERE queue = ?
 
 -- name: watermarks
-SELECT high, low, high_age_s, low_age_s FROM queue_setting WHERE queue = ?
+SELECT high, low, high_age_s, low_age_s, draining FROM queue_setting WHERE queue = ?
 
 -- name: oldest
 -- Of the heads of all lanes: in a lane with tags that need not be the oldest of the lane.

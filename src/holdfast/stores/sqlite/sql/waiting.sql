@@ -22,7 +22,7 @@ DELETE FROM ready WHERE job_id = ? RETURNING attempt, queue
 DELETE FROM timer WHERE job_id = ? RETURNING attempt
 
 -- name: leave_parked
-DELETE FROM parked WHERE job_id = ? RETURNING attempt
+DELETE FROM parked WHERE job_id = ? RETURNING attempt, queue
 
 -- name: leave_blocked
 DELETE FROM blocked WHERE job_id = ? RETURNING 0
@@ -36,6 +36,6 @@ SELECT 1 FROM job WHERE id = ?
 -- name: waiting_in_queue
 SELECT job_id FROM ready WHERE queue = :queue
 UNION ALL SELECT t.job_id FROM timer t JOIN job j ON j.id = t.job_id WHERE j.queue = :queue
-UNION ALL SELECT p.job_id FROM parked p JOIN job j ON j.id = p.job_id WHERE j.queue = :queue
+UNION ALL SELECT job_id FROM parked WHERE queue = :queue
 UNION ALL SELECT b.job_id FROM blocked b JOIN job j ON j.id = b.job_id WHERE j.queue = :queue
 LIMIT :limit

@@ -34,7 +34,7 @@ DELETE FROM active WHERE job_id IN (
 RETURNING job_id, token, worker, attempt, queue, priority, tag, seq, losses, crashes, started_at, cancel_reason
 
 -- name: parked_under
-SELECT p.seq, p.job_id, p.tag, p.attempt, p.losses, p.crashes, j.queue, j.priority
+SELECT p.seq, p.job_id, p.tag, p.attempt, p.losses, p.crashes, p.queue, j.queue, j.priority
 FROM parked p LEFT JOIN job j ON j.id = p.job_id WHERE p.reason = ? AND p.key = ?
 
 -- name: unpark

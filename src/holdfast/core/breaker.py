@@ -1,0 +1,75 @@
+"""A circuit breaker as a value: what failures and successes make of it, and whether it lets anybody through.
+
+Closed, it lets everybody through. `failures` of them within `window_s` open it: nobody passes for `open_for_s`. Then it
+is half open: one run at a time is let through as a probe. Its success closes the breaker, its failure opens it again.
+What ends while it is open began before, and says nothing new.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Phase(StrEnum):
+    """Whether a breaker lets runs through."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class BreakerGate(NamedTuple):
+    """Runs of a job pass this breaker, and tell it how they ended."""
+
+    name: str
+    failures: int
+    window_s: float
+    open_for_s: float
+
+
+class BreakerState(NamedTuple):
+    """What all processes know of one breaker. Times are the store's, in epoch seconds."""
+
+    recent: tuple[float, ...] = ()
+    """When it failed last, oldest first."""
+    open_until: float | None = None
+    """None: it is closed."""
+    held: bool = False
+    """An operator has opened it: it stays open until one closes it."""
+
+    def phase(self, now: float) -> Phase:
+        if self.held:
+            return Phase.OPEN
+        if self.open_until is None:
+            return Phase.CLOSED
+        return Phase.OPEN if now < self.open_until else Phase.HALF_OPEN
+
+
+CLOSED = BreakerState()
+
+
+class BreakerMark(NamedTuple):
+    """What the run with this token says about its breaker."""
+
+    token: int
+    failed: bool
+    breaker: BreakerGate
+
+
+def after_failure(state: BreakerState, now: float, breaker: BreakerGate) -> BreakerState:
+    """The breaker after one more failure."""
+    match state.phase(now):
+        case Phase.OPEN:
+            return state
+        case Phase.HALF_OPEN:
+            return state._replace(open_until=now + breaker.open_for_s)
+    recent = (*(at for at in state.recent if now - breaker.window_s < at <= now), now)[-breaker.failures :]
+    if len(recent) < breaker.failures:
+        return state._replace(recent=recent)
+    return BreakerState((), now + breaker.open_for_s)
+
+
+def after_success(state: BreakerState, now: float) -> BreakerState:
+    """The breaker after a success: only the one of a probe closes it."""
+    return CLOSED if state.phase(now) is Phase.HALF_OPEN else state

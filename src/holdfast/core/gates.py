@@ -1,0 +1,228 @@
+"""What a job has to pass before each of its runs: limits, rates, breakers and pauses; and who may pass now.
+
+`admit` is the whole rule, asked by every store in its claim's transaction and when it looks after those who wait: it
+knows no store and no clock. Whoever may not pass waits under the first thing that holds it back, where whatever lifts
+that finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeAlias
+
+from holdfast.core.breaker import CLOSED, BreakerGate, BreakerState, Phase
+from holdfast.core.rate import Pace, next_token_at, no_emptier, spend, tokens
+
+
+class Barrier(StrEnum):
+    """The kinds of things that hold a job back; also the reason that a parked job is shown with."""
+
+    LIMIT = "limit"
+    RATE = "rate"
+    BREAKER = "breaker"
+    PAUSED = "paused"
+
+
+class WhenFull(StrEnum):
+    """What becomes of a job that finds its limit full."""
+
+    WAIT = "wait"
+    """It waits for its turn."""
+    SKIP = "skip"
+    """It is cancelled."""
+    REPLACE = "replace"
+    """It waits; those of its limit that run are asked to stop, and those that wait are cancelled."""
+
+
+class SlotGate(NamedTuple):
+    """At most `size` jobs with this `key` run at once; a slot row is taken in the claim's transaction."""
+
+    key: str
+    size: int
+    name: str = ""
+    """What operators call it; all keys of one limit share it. Empty: as the key."""
+    when_full: WhenFull = WhenFull.WAIT
+
+
+class RateGate(NamedTuple):
+    """Runs of jobs with this `key` begin at this pace at most; a token is spent in the claim's transaction."""
+
+    key: str
+    pace: Pace
+    name: str = ""
+
+
+Gate: TypeAlias = SlotGate | RateGate | BreakerGate
+
+
+class Place(NamedTuple):
+    """Where a job waits, or what it holds a slot of."""
+
+    barrier: Barrier
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What operators have said, over what is written in tasks. Names of limits are as in `SlotGate.name`; those of a
+    whole queue or task are `queue:mail` and `task:shop.send`, also where no code says anything about them."""
+
+    paused_tasks: frozenset[str] = frozenset()
+    paused_tenants: frozenset[str] = frozenset()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    paces: Mapping[str, Pace] = field(default_factory=dict)
+
+    @property
+    def concern_everybody(self) -> bool:
+        """Whether jobs without gates of their own have to be looked at, in any queue."""
+        return bool(
+            self.paused_tasks
+            or self.paused_tenants
+            or any(name.startswith("task:") for name in (*self.sizes, *self.paces))
+        )
+
+    def concern_queue(self, queue: str) -> bool:
+        """The same for the jobs of one queue."""
+        return f"queue:{queue}" in self.sizes or f"queue:{queue}" in self.paces
+
+
+NO_RULES: Final = Rules()
+
+
+class Candidate(NamedTuple):
+    """A job that wants to run, or waits to."""
+
+    task: str
+    queue: str
+    tenant: str
+    gates: tuple[Gate, ...] = ()
+    has: frozenset[Place] = frozenset()
+    """Slots that it holds already: they go with whoever was unparked."""
+
+
+@dataclass(slots=True)
+class Usage:
+    """What is taken of the gates of some candidates, as the store has it; `admit` keeps it up to date."""
+
+    now: float
+    held: dict[Place, int] = field(default_factory=dict)
+    """Slots taken: of limits, and the probes of breakers."""
+    full_at: dict[str, float] = field(default_factory=dict)
+    """By key of the rate: when its bucket will be full again."""
+    breakers: dict[str, BreakerState] = field(default_factory=dict)
+    rules: Rules = NO_RULES
+
+
+class Passed(NamedTuple):
+    """It may run."""
+
+    takes: tuple[Place, ...] = ()
+    """Slots to be written for it."""
+    spends: tuple[str, ...] = ()
+    """Rates of which it has spent a token; their new `full_at` is in the usage."""
+
+
+class Waits(NamedTuple):
+    """It may not run now."""
+
+    at: Place
+    until: float | None = None
+    """When to look again, where that is known; None: whatever frees it says so. At a rate whose pace has been made
+    quicker the usage may have another `full_at` now: whoever looks after waiters keeps that."""
+    replaces: bool = False
+    """Those who hold the slots there are to stop, and those who wait there are not to run at all."""
+
+
+class Skipped(NamedTuple):
+    """It is not to run at all."""
+
+    at: Place
+
+
+Admission: TypeAlias = Passed | Waits | Skipped
+
+
+def gates_of(candidate: Candidate, rules: Rules) -> tuple[Gate, ...]:
+    """What a job has to pass: its own gates as operators have set them, and what they have put on its queue or task."""
+    if not rules.sizes and not rules.paces:
+        return candidate.gates
+    gates = tuple(_as_ruled(gate, rules) for gate in candidate.gates)
+    slots = {gate.name or gate.key for gate in gates if isinstance(gate, SlotGate)}
+    rates = {gate.name or gate.key for gate in gates if isinstance(gate, RateGate)}
+    wholes = (f"task:{candidate.task}", f"queue:{candidate.queue}")
+    return (
+        *gates,
+        *(SlotGate(name, rules.sizes[name], name) for name in wholes if name in rules.sizes and name not in slots),
+        *(RateGate(name, rules.paces[name], name) for name in wholes if name in rules.paces and name not in rates),
+    )
+
+
+def _as_ruled(gate: Gate, rules: Rules) -> Gate:
+    if isinstance(gate, SlotGate):
+        return gate._replace(size=rules.sizes.get(gate.name or gate.key, gate.size))
+    if isinstance(gate, RateGate):
+        return gate._replace(pace=rules.paces.get(gate.name or gate.key, gate.pace))
+    return gate
+
+
+def places_of(candidates: Iterable[Candidate], rules: Rules) -> set[Place]:
+    """All that a store has to hold still, and to read, before it asks `admit` about these."""
+    return {_place(gate) for candidate in candidates for gate in gates_of(candidate, rules)}
+
+
+def _place(gate: Gate) -> Place:
+    if isinstance(gate, SlotGate):
+        return Place(Barrier.LIMIT, gate.key)
+    if isinstance(gate, RateGate):
+        return Place(Barrier.RATE, gate.key)
+    return Place(Barrier.BREAKER, gate.name)
+
+
+def admit(candidates: Sequence[Candidate], usage: Usage) -> list[Admission]:
+    """Who of these may run, one after the other; whoever may has taken what it needs out of the usage."""
+    return [_admit(candidate, usage) for candidate in candidates]
+
+
+def _admit(candidate: Candidate, usage: Usage) -> Admission:
+    rules = usage.rules
+    if candidate.task in rules.paused_tasks:
+        return Waits(Place(Barrier.PAUSED, f"task:{candidate.task}"))
+    if candidate.tenant and candidate.tenant in rules.paused_tenants:
+        return Waits(Place(Barrier.PAUSED, f"tenant:{candidate.tenant}"))
+    takes: list[Place] = []
+    spends: list[RateGate] = []
+    seen: set[Place] = set()
+    for gate in gates_of(candidate, rules):
+        place = _place(gate)
+        if place in seen:
+            continue  # the same gate twice is one run through it
+        seen.add(place)
+        if isinstance(gate, RateGate):
+            full_at = usage.full_at.get(gate.key)
+            if full_at is not None and tokens(full_at, usage.now, gate.pace) < 1:
+                usage.full_at[gate.key] = full_at = no_emptier(full_at, usage.now, gate.pace)
+                return Waits(place, next_token_at(full_at, usage.now, gate.pace))
+            spends.append(gate)
+        elif isinstance(gate, BreakerGate):
+            state = usage.breakers.get(gate.name, CLOSED)
+            phase = state.phase(usage.now)
+            if phase is Phase.CLOSED or place in candidate.has:
+                continue
+            if phase is Phase.OPEN:
+                return Waits(place, None if state.held else state.open_until)
+            if usage.held.get(place, 0):
+                return Waits(place)
+            takes.append(place)
+        elif place not in candidate.has:
+            if usage.held.get(place, 0) >= gate.size:
+                if gate.when_full is WhenFull.SKIP:
+                    return Skipped(place)
+                return Waits(place, replaces=gate.when_full is WhenFull.REPLACE)
+            takes.append(place)
+    for place in takes:
+        usage.held[place] = usage.held.get(place, 0) + 1
+    for gate in spends:
+        usage.full_at[gate.key] = spend(usage.full_at.get(gate.key), usage.now, gate.pace)
+    return Passed(tuple(takes), tuple(gate.key for gate in spends))

@@ -1,0 +1,137 @@
+"""The part of the contract about flow control: who waits at which gate, what operators say about it, and who said what.
+
+Who may pass is decided by `core.gates.admit`. In the claim's transaction a store looks at every job that has gates,
+or that rules concern (`Rules.concern_everybody`, `concern_queue`): whoever passes takes its slots (`slot`) and spends
+its tokens; whoever does not is parked under `Waits.at`, with its place in the queue. Whatever ends, hands back or
+schedules a run frees its slots. What frees a slot, closes or half-opens a breaker, earns a token or lifts a rule makes
+the gate due; `serve_gates` looks after gates that are due and have waiters. Parked jobs count into the depth of their
+queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple, Protocol
+
+from holdfast.core.breaker import BreakerState, Phase
+from holdfast.core.gates import Gate, Place, Rules
+from holdfast.core.job import JobId
+from holdfast.core.rate import Pace
+
+
+class Served(NamedTuple):
+    """Waiters that were let go from gates that were due."""
+
+    unparked: int
+    moved: int
+    """Those who now wait at another gate."""
+    next_due_in_s: float | None
+    """None: no gate with waiters is due by itself."""
+
+
+class GateInfo(NamedTuple):
+    """One gate that is in use: somebody runs through it, or waits at it."""
+
+    place: Place
+    held: int
+    """Slots taken."""
+    waiting: int
+    """Jobs parked here, counted so far as reports count."""
+    full_at: float | None = None
+    """Of a rate: when its bucket will be full again, in epoch seconds."""
+
+
+class BreakerInfo(NamedTuple):
+    """A breaker that has failed, or that an operator has touched."""
+
+    name: str
+    state: BreakerState
+    phase: Phase
+    waiting: int
+
+
+class Position(NamedTuple):
+    """Where a job stands in its lane."""
+
+    ahead: int
+    """Ready jobs before it; counted so far as reports count."""
+    entered_at: datetime
+
+
+class Circumstances(NamedTuple):
+    """What a report about one waiting job needs beside its `JobInfo`."""
+
+    gates: tuple[Gate, ...] = ()
+    """Its own."""
+    waits_for: tuple[JobId, ...] = ()
+    """Of a blocked job: those that have not ended, up to `MOST_NAMED`."""
+    alone: bool = False
+    """Whether it has to run alone."""
+    ended_lately: int = 0
+    """Jobs of its queue and priority that succeeded within the last `LATELY_S`, as far as reports count."""
+
+
+LATELY_S: Final = 60.0
+MOST_NAMED: Final = 20
+
+
+class SettingChange(NamedTuple):
+    """Who changed what, when: on record for as long as the store is."""
+
+    number: int
+    at: datetime
+    by: str
+    what: str
+    """As in `queue`, `tenant`, `limit`, `pause`, `breaker`."""
+    name: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class FlowStore(Protocol):
+    """What flow control needs of a store."""
+
+    async def rules(self) -> Rules:
+        """What operators have said about limits, rates and pauses."""
+        ...
+
+    async def set_limit(self, name: str, *, size: int | None, pace: Pace | None, by: str) -> None:
+        """The whole of what operators say about a limit: its size, its pace; both None: nothing any more."""
+        ...
+
+    async def set_paused(self, *, task: str | None = None, tenant: str | None = None, paused: bool, by: str) -> None:
+        """Nothing more of this task, or of this tenant, is started; or it is again."""
+        ...
+
+    async def breakers(self) -> list[BreakerInfo]: ...
+
+    async def set_breaker(self, name: str, *, closed: bool, by: str) -> None:
+        """Close a breaker, as if it had never failed; or hold it open until somebody closes it."""
+        ...
+
+    async def gates(self, places: Sequence[Place] | None = None, *, limit: int = 500) -> list[GateInfo]:
+        """The gates in use among these; None: any, up to a limit."""
+        ...
+
+    async def serve_gates(self, *, limit: int) -> Served:
+        """Let go of up to `limit` waiters of gates that are due, the oldest of each gate first."""
+        ...
+
+    async def position(self, job_id: JobId) -> Position | None:
+        """None: it is not ready."""
+        ...
+
+    async def circumstances(self, job_id: JobId) -> Circumstances | None:
+        """None: there is no such job."""
+        ...
+
+    async def move_jobs(self, job_ids: Sequence[JobId], *, queue: str | None, priority: int | None) -> int:
+        """Give those of these jobs that wait another queue or priority; ready ones go to the tail there, in order.
+
+        Those that are there already keep their places and are not counted: a repeated call is the same as one."""
+        ...
+
+    async def setting_changes(self, *, limit: int, before: int | None = None) -> list[SettingChange]:
+        """Newest first; `before` is the number of the last one of the page before."""
+        ...

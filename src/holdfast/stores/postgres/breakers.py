@@ -1,0 +1,66 @@
+"""Breakers: what runs say about them is written in the transaction that settles these. Rules: `core.breaker`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from holdfast.core.breaker import CLOSED, BreakerMark, BreakerState, Phase, after_failure, after_success
+from holdfast.core.gates import Barrier, Place
+from holdfast.core.queue import MOST_COUNTED
+from holdfast.stores.flow import BreakerInfo
+from holdfast.stores.postgres.holding import breaker_state, moment
+from holdfast.stores.postgres.transaction import Tx
+
+
+class Locked(NamedTuple):
+    """Nobody else changes these until we commit."""
+
+    states: dict[str, BreakerState]
+    fresh: list[str]
+    """Those that nothing was known of before."""
+
+
+async def lock_breakers(tx: Tx, names: Collection[str]) -> Locked:
+    """Before anything else is locked."""
+    fresh = [row[0] for row in await tx.fetch("rules.lock_breakers", sorted(set(names)))]
+    rows = await tx.fetch("rules.breakers_of", list(names))
+    states = {name: breaker_state(recent, open_until, held) for name, recent, open_until, held in rows}
+    return Locked(states, fresh)
+
+
+async def write_marks(tx: Tx, locked: Locked, marks: Iterable[BreakerMark]) -> None:
+    """What these runs say, one after the other, about breakers that are locked."""
+    states = locked.states
+    now, after = tx.now.timestamp(), dict(states)
+    for mark in marks:
+        state = after[mark.breaker.name]
+        after[mark.breaker.name] = after_failure(state, now, mark.breaker) if mark.failed else after_success(state, now)
+    await write_breakers(tx, {name: state for name, state in after.items() if state != states[name]})
+    if blank := [name for name in locked.fresh if after[name] == CLOSED]:
+        await tx.fetch("rules.drop_breakers", blank)
+    for name, state in after.items():
+        if state.phase(now) is Phase.CLOSED and states[name].phase(now) is not Phase.CLOSED:
+            tx.freed.add(Place(Barrier.BREAKER, name))
+
+
+async def write_breakers(tx: Tx, states: Mapping[str, BreakerState]) -> None:
+    rows = [
+        (
+            name,
+            " ".join(map(repr, state.recent)),
+            None if state.open_until is None else moment(state.open_until),
+            state.held,
+        )
+        for name, state in states.items()
+    ]
+    await tx.many("rules.write_breakers", rows)
+
+
+async def breakers(tx: Tx) -> list[BreakerInfo]:
+    """All that have failed, or that an operator has touched."""
+    found = []
+    for name, recent, open_until, held, now, waiting in await tx.fetch("rules.breakers", MOST_COUNTED):
+        state = breaker_state(recent, open_until, held)
+        found.append(BreakerInfo(name, state, state.phase(now.timestamp()), waiting))
+    return found

@@ -1,0 +1,88 @@
+"""Holds gates still, and reads what is taken of them, before anybody is judged there.
+
+The order in which everything is locked, so that nobody waits in a circle: breakers by name; rows of jobs (`ready`,
+`parked`, and, but for its own settlement, `active`) without waiting for any; gates by kind and key, all that one needs
+at once; joins; how far lanes have come, and the tags of tenants. Whoever has a gate in hand waits for no run and for no
+breaker.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from holdfast.core.breaker import BreakerState
+from holdfast.core.gates import Barrier, Candidate, Place, Rules, Usage, places_of
+from holdfast.core.job import JobId
+from holdfast.stores.postgres.transaction import Tx
+from holdfast.stores.rule_rows import rules_of
+
+#: The largest time that both sides can write down.
+_END_S = 250_000_000_000.0
+#: In the order in which the function `hold_gates` is told of them.
+_KINDS = (Barrier.LIMIT, Barrier.RATE, Barrier.BREAKER, Barrier.PAUSED)
+
+
+class Held(NamedTuple):
+    """Gates that are in our hand until we commit."""
+
+    usage: Usage
+    slots: dict[JobId, frozenset[Place]]
+    """Of the jobs that were asked for: what they have already."""
+    places: frozenset[Place]
+
+
+async def read_rules(tx: Tx) -> Rules:
+    """What operators have said until now."""
+    return rules_of(map(tuple, await tx.fetch("rules.all")))
+
+
+def places_for(candidates: Sequence[Candidate], rules: Rules) -> set[Place]:
+    """All the places at which these may have to be parked."""
+    places = places_of(candidates, rules)
+    if rules.paused_tasks:
+        paused = rules.paused_tasks & {candidate.task for candidate in candidates}
+        places |= {Place(Barrier.PAUSED, f"task:{task}") for task in paused}
+    if rules.paused_tenants:
+        paused = rules.paused_tenants & {candidate.tenant for candidate in candidates}
+        places |= {Place(Barrier.PAUSED, f"tenant:{tenant}") for tenant in paused}
+    return places
+
+
+async def hold(
+    tx: Tx, places: Collection[Place], job_ids: Sequence[JobId], rules: Rules, *, claiming: bool = False
+) -> Held:
+    """Wait until nobody else has one of these in hand; from then on it is `tx.now`.
+
+    `claiming`: a limit at which others wait to be looked after is full for whoever comes now.
+    """
+    if not places:
+        return Held(Usage(tx.now.timestamp(), rules=rules), {}, frozenset())
+    keys = ([place.key for place in places if place.barrier is barrier] for barrier in _KINDS)
+    (*_, tx.now), *rows = map(tuple, await tx.fetch("passing.hold", *keys, job_ids, claiming))
+    usage = Usage(tx.now.timestamp(), rules=rules)
+    slots: defaultdict[JobId, set[Place]] = defaultdict(set)
+    for job_id, kind, key, held, full_at, recent, open_until, is_held, _ in rows:
+        if job_id is not None:
+            slots[job_id].add(Place(Barrier(kind), key))
+            continue
+        if held:
+            place = Place(Barrier(kind), key)
+            usage.held[place] = max(held, usage.held.get(place, 0))
+        if full_at is not None:
+            usage.full_at[key] = full_at.timestamp()
+        if recent is not None:
+            usage.breakers[key] = breaker_state(recent, open_until, is_held)
+    return Held(usage, {job_id: frozenset(held) for job_id, held in slots.items()}, frozenset(places))
+
+
+def breaker_state(recent: Sequence[float], open_until: datetime | None, held: bool) -> BreakerState:
+    """From the columns of a row."""
+    return BreakerState(tuple(recent), None if open_until is None else open_until.timestamp(), held)
+
+
+def moment(seconds: float) -> datetime:
+    """A time as the driver takes it."""
+    return datetime.fromtimestamp(min(seconds, _END_S), UTC)

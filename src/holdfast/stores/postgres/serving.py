@@ -1,0 +1,241 @@
+"""Looks after those who wait at gates that are due: whoever may pass is let go, the oldest first.
+
+A slot goes with the one who is let go, so that nobody who comes later overtakes him (decision 0006); tokens and probes
+are taken at the claim. A few gates at a time, each time in a short transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.core.errors import StoreUnavailable
+from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Skipped, Usage, Waits, admit
+from holdfast.core.gates_text import read_gates
+from holdfast.core.state import State
+from holdfast.stores.base import Hint
+from holdfast.stores.flow import Served
+from holdfast.stores.postgres.end import Ending, end_jobs
+from holdfast.stores.postgres.holding import Held, hold, moment, places_for, read_rules
+from holdfast.stores.postgres.passing import place_of, replace_others
+from holdfast.stores.postgres.transaction import Tx
+
+if TYPE_CHECKING:
+    from asyncpg import Record
+
+    from holdfast.stores.postgres.engine import Engine
+
+#: Gates served in one transaction, and waiters of each: so many keys are held at once, at most.
+_GATES, _WAITERS = 10, 100
+#: Gates in somebody's hand that one call waits for.
+_AWAITED = 3
+_PAGE = 500
+_SOON_S, _AGAIN_S = 0.001, 5.0
+SERVED_AT_ONCE = 1000
+"""Waiters that are let go right after what has freed their slots; others follow."""
+
+
+class Count(NamedTuple):
+    """Waiters that were let go, and those who wait elsewhere now, or have ended."""
+
+    unparked: int = 0
+    moved: int = 0
+
+    def plus(self, other: Count) -> Count:
+        return Count(self.unparked + other.unparked, self.moved + other.moved)
+
+
+async def serve_gates(engine: Engine, *, limit: int) -> Served:
+    """All that is due, up to a number of waiters; and when to come again."""
+    count = await serve(engine, limit=limit)
+    rows = await engine.query("serving.next_due")
+    return Served(*count, max(0.0, rows[0][0]) if rows else None)
+
+
+async def serve(
+    engine: Engine, *, limit: int, verb: str = "serve_gates", together: int = _GATES, patient: bool = True
+) -> Count:
+    """Those gates that nobody has in hand first; then, if we are patient, a few of the others. Each of them once, but
+    for those where a great many wait."""
+    count, done = Count(), set[Place]()
+    while (left := limit - sum(count)) > 0:
+        due = _places(await engine.query("serving.due", together + len(done)))
+        due = [place for place in due if place not in done][:together]
+        if not due:
+            break
+        found, again = await _serve(engine, verb, due, left)
+        count = count.plus(found)
+        done |= {place for place in due if place not in again or not any(found)}
+    if not patient:
+        return count
+    for place in _places(await engine.query("serving.overdue", _AWAITED + len(done))):
+        if (left := limit - sum(count)) > 0 and place not in done:
+            with contextlib.suppress(StoreUnavailable):  # held for longer than we wait: somebody comes again
+                found, _ = await _serve(engine, verb, [place], left)
+                count = count.plus(found)
+    return count
+
+
+async def _serve(engine: Engine, verb: str, places: Sequence[Place], limit: int) -> tuple[Count, set[Place]]:
+    """Also where more may be done at once."""
+    serving = partial(_serve_some, places=places, limit=limit)
+    found, tx = await engine.transact(verb, engine.verbs, serving)
+    await look_after(engine, tx.freed)
+    return found
+
+
+def _places(rows: Sequence[Record]) -> list[Place]:
+    return [Place(Barrier(kind), key) for kind, key in rows]
+
+
+async def look_after(engine: Engine, places: Collection[Place]) -> None:
+    """Slots of these were freed, and that is committed: whoever waits there is let go, as far as there is room."""
+    if places and await make_due(engine, places):
+        await serve_now(engine)
+
+
+async def serve_now(engine: Engine) -> None:
+    """Right after what has freed slots. Whatever goes wrong here takes nothing back: somebody comes again."""
+    with contextlib.suppress(StoreUnavailable):
+        await serve(engine, limit=SERVED_AT_ONCE)
+
+
+async def make_due(engine: Engine, places: Collection[Place]) -> bool:
+    """Who waits at these is to be looked after; whether there is anybody. What cannot be done is left to the sweep."""
+    seen: list[Record] = []
+    with contextlib.suppress(StoreUnavailable):
+        seen += await engine.query("serving.look_after", *columns_of(places), False)
+        passed = set(places) - {Place(Barrier(row["kind"]), row["key"]) for row in seen}
+        for place in passed:  # not there any more, or in somebody's hand
+            seen += await engine.query("serving.look_after", *columns_of([place]), True)
+    return any(row["waited"] for row in seen)
+
+
+async def make_all_due(engine: Engine) -> None:
+    """What operators say has changed: everybody who waits is to be looked after."""
+    with contextlib.suppress(StoreUnavailable):
+        while await engine.query("serving.all_due", _PAGE):
+            pass
+        while left := _places(await engine.query("serving.not_due", _PAGE)):
+            await make_due(engine, left)
+            if len(left) < _PAGE:
+                break
+
+
+def columns_of(places: Collection[Place]) -> tuple[list[Barrier], list[str]]:
+    """As statements take them."""
+    return [place.barrier for place in places], [place.key for place in places]
+
+
+class _Line:
+    """What becomes of those who wait at some gates, to be written at once."""
+
+    def __init__(self) -> None:
+        self.let_go: list[tuple[Record, tuple[Place, ...]]] = []
+        """With the slots that they take."""
+        self.moved: list[tuple[Record, Waits]] = []
+        self.skipped: list[tuple[Record, Skipped]] = []
+        self.due: dict[Place, float | None] = {}
+        """When to look at the gates again that were served."""
+        self.spent: set[str] = set()
+        """Rates of which tokens are meant for those who were let go."""
+        self.probed: set[Place] = set()
+        """Breakers that are to be tried by one who was let go."""
+        self.full_at: dict[str, float] = {}
+        """Of rates whose pace was made quicker."""
+
+    def __len__(self) -> int:
+        return len(self.let_go) + len(self.moved) + len(self.skipped)
+
+
+async def _serve_some(tx: Tx, places: Sequence[Place], limit: int) -> tuple[Count, set[Place]]:
+    rules = await read_rules(tx)
+    many = min(limit, _WAITERS)
+    preview = [_candidate(row) for row in await tx.fetch("serving.preview", *columns_of(places), many)]
+    held = await hold(tx, places_for(preview, rules) | set(places), [], rules)
+    line = _Line()
+    for place in places:
+        waiters = await tx.fetch("serving.waiters", *place, many)
+        line.due[place] = _judge(place, waiters, held, line, limit=limit, many=many)
+    await _write(tx, line)
+    again = {place for place, at in line.due.items() if at == held.usage.now}
+    return Count(len(line.let_go), len(line.moved) + len(line.skipped)), again
+
+
+def _candidate(row: Record) -> Candidate:
+    return Candidate(row["task"], row["queue"], row["tenant"], read_gates(row["gates"]))
+
+
+def _judge(place: Place, waiters: Sequence[Record], held: Held, line: _Line, *, limit: int, many: int) -> float | None:
+    """Go along the line up to the first who has to stay; when to come again."""
+    now = held.usage.now
+    for row in waiters:
+        if len(line) >= limit:
+            return now
+        if row["task"] is None:  # its claim will tell
+            line.let_go.append((row, ()))
+            continue
+        candidate = _candidate(row)
+        if not places_for([candidate], held.usage.rules) <= held.places:  # he came after we had looked
+            return now
+        verdict = _ask(candidate, held.usage, served=row["served"])
+        if isinstance(verdict, Passed):
+            slots = [each for each in verdict.takes if each.barrier is Barrier.LIMIT]
+            line.let_go.append((row, tuple(slots) if row["served"] else ()))
+            line.spent.update(verdict.spends)
+            if row["served"]:
+                line.probed.update(each for each in verdict.takes if each.barrier is Barrier.BREAKER)
+        elif isinstance(verdict, Skipped):
+            line.skipped.append((row, verdict))
+        elif verdict.at == place:
+            if place.barrier is Barrier.RATE and place.key not in line.spent:
+                # Its pace may be quicker now. What others have spent here is not spent before their claim.
+                line.full_at[place.key] = held.usage.full_at[place.key]
+            if verdict.until is None and place in line.probed:  # if he is never claimed, nobody would tell
+                return now + _AGAIN_S
+            return None if verdict.until is None else max(verdict.until, now + _SOON_S)
+        else:
+            line.moved.append((row, verdict))
+    return now if len(waiters) == many else None
+
+
+def _ask(candidate: Candidate, usage: Usage, *, served: bool) -> Admission:
+    """Nothing is kept for one whom nobody claims: he takes what he needs at his claim, or waits again."""
+    if not served:
+        usage = replace(usage, held=dict(usage.held), full_at=dict(usage.full_at))
+    [verdict] = admit([candidate], usage)
+    return verdict
+
+
+async def _write(tx: Tx, line: _Line) -> None:
+    gone = [row for row, _ in line.let_go] + [row for row, _ in line.skipped]
+    if gone:
+        await tx.fetch("serving.unpark", [row["job_id"] for row in gone])
+    for row in gone:
+        tx.parked(row["counted"], -1)
+    await tx.many("serving.give_slots", [(row["job_id"], *place) for row, places in line.let_go for place in places])
+    await tx.enter_ready(
+        [place_of(row)._replace(attached=row["attached"] or bool(places)) for row, places in line.let_go]
+    )
+    await end_jobs(
+        tx,
+        [
+            Ending(row["job_id"], State.CANCELLED, row["attempt"], reason=f"skipped: limit {verdict.at.key} is full")
+            for row, verdict in line.skipped
+        ],
+    )
+    await tx.many("serving.move", [(row["job_id"], *verdict.at) for row, verdict in line.moved])
+    await tx.many("serving.fill", [(key, moment(full_at)) for key, full_at in line.full_at.items()])
+    due = [(*place, None if at is None else moment(at)) for place, at in line.due.items()]
+    await tx.many("serving.set_due", due)
+    later: dict[Place, float] = {}
+    for _, verdict in line.moved:
+        if verdict.until is not None:
+            later[verdict.at] = min(later.get(verdict.at, verdict.until), verdict.until)
+    await tx.many("serving.due_by", [(*place, moment(at)) for place, at in later.items()])
+    await replace_others(tx, [(row["job_id"], verdict, row["seq"]) for row, verdict in line.moved])
+    if later or any(at is not None for *_, at in due):
+        tx.hints |= Hint.TIMER

@@ -1,0 +1,80 @@
+"""What operators say about flow control, as rows and back, and in the words of the record of changes; what somebody
+wrote into the store by hand and makes no sense counts as not set. The same in every store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from holdfast.core.breaker import BreakerState
+from holdfast.core.gates import Rules
+from holdfast.core.queue import QueueSettings
+from holdfast.core.rate import Pace
+
+#: The kinds of rules, as in the column `what`.
+LIMIT: Final = "limit"
+PAUSED_TASK: Final = "task"
+PAUSED_TENANT: Final = "tenant"
+RULE_COLUMNS: Final = ("what", "name", "size", "count", "per_s", "burst")
+
+
+def rules_of(rows: Iterable[tuple[Any, ...]]) -> Rules:
+    """From rows in the order of `RULE_COLUMNS`; those of other kinds are passed over."""
+    paused: dict[str, set[str]] = {PAUSED_TASK: set(), PAUSED_TENANT: set()}
+    sizes: dict[str, int] = {}
+    paces: dict[str, Pace] = {}
+    for what, name, size, count, per_s, burst in rows:
+        if what in paused:
+            paused[what].add(name)
+        elif what == LIMIT:
+            if isinstance(size, int) and size >= 0:
+                sizes[name] = size
+            if (pace := _pace(count, per_s, burst)) is not None:
+                paces[name] = pace
+    return Rules(frozenset(paused[PAUSED_TASK]), frozenset(paused[PAUSED_TENANT]), sizes, paces)
+
+
+def _pace(count: Any, per_s: Any, burst: Any) -> Pace | None:
+    try:
+        pace = Pace(float(count), float(per_s), int(burst))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return pace if pace.count > 0 and pace.per_s > 0 and pace.burst >= 1 else None
+
+
+# ---------------------------------------------------------------- words of changes
+
+
+def limit_words(size: int | None, pace: Pace | None) -> dict[str, Any] | None:
+    """None where nothing is said about it."""
+    words: dict[str, Any] = {} if size is None else {"size": size}
+    if pace is not None:
+        words |= {"rate": str(pace), "burst": pace.burst}
+    return words or None
+
+
+def queue_words(settings: QueueSettings) -> dict[str, Any]:
+    """All of them, also those that were not changed."""
+    return {
+        "paused": settings.paused,
+        "draining": settings.draining,
+        "watermarks": settings.watermarks and [settings.watermarks.high, settings.watermarks.low],
+        "ages": settings.ages and [settings.ages.high_s, settings.ages.low_s],
+        "weight": settings.weight,
+        "weights": settings.weights and dict(settings.weights),
+    }
+
+
+def breaker_words(state: BreakerState, now: float) -> dict[str, Any]:
+    """Whether it lets anybody through, and whether that is an operator's word."""
+    return {"phase": state.phase(now), "held": state.held}
+
+
+def tenant_words(weight: float | None) -> dict[str, Any] | None:
+    """None where nothing is set."""
+    return None if weight is None else {"weight": weight}
+
+
+def pause_words(*, paused: bool) -> dict[str, Any]:
+    """Of a task or a tenant."""
+    return {"paused": paused}

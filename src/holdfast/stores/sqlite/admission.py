@@ -1,0 +1,74 @@
+"""Jobs before their gates: who may run, and where those go who may not; in the claim, and when waiters are looked
+after."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, assert_never
+from uuid import UUID
+
+from holdfast.core.gates import Admission, Candidate, Passed, Place, Skipped, Waits
+from holdfast.core.state import State
+from holdfast.stores.sqlite.end import Ending, end_jobs
+from holdfast.stores.sqlite.gates import SQL, free_slots, make_due, park
+from holdfast.stores.sqlite.transaction import ReadyRow, Tx
+from holdfast.stores.sqlite.waiting import cancel_job
+
+
+class Standing(NamedTuple):
+    """A job before its gates, with its place in the queue. It has left `ready`, or is parked."""
+
+    job_id: bytes
+    queue: str
+    priority: int
+    tag: int
+    seq: int
+    attempt: int
+    losses: int
+    crashes: int
+    candidate: Candidate
+    parked: bool = False
+
+    @property
+    def ready(self) -> ReadyRow:
+        """Its old place."""
+        return (
+            self.queue, self.priority, self.tag, self.seq, self.job_id, self.attempt, self.losses, self.crashes,
+        )  # fmt: skip
+
+
+def hold_back(tx: Tx, job: Standing, admission: Admission) -> None:
+    """Where somebody goes who may not run now; uncharged, and without the slots that it had."""
+    match admission:
+        case Waits(at=at, until=until, replaces=replaces):
+            if job.candidate.has:
+                free_slots(tx, [job.job_id])
+            if job.parked:
+                tx.db.execute(SQL["park_elsewhere"], (*at, job.job_id))
+            else:
+                park(tx, (job.job_id, *at, job.tag, job.seq, job.attempt, job.losses, job.crashes), job.queue)
+            if until is not None:
+                make_due(tx, at, until)
+            if replaces:
+                _replace(tx, job.job_id, at)
+        case Skipped(at=at):
+            if job.parked:
+                unpark(tx, job)
+            reason = f"skipped: limit {at.key} is full"
+            end_jobs(tx, [Ending(job.job_id, State.CANCELLED, job.attempt, reason=reason)])
+        case Passed():
+            raise AssertionError("whoever passed is not held back")
+        case _:
+            assert_never(admission)
+
+
+def unpark(tx: Tx, job: Standing) -> None:
+    """It leaves `parked` for somewhere else."""
+    tx.db.execute(SQL["unpark"], (job.job_id,))
+    tx.left_parked(job.queue, 1)
+
+
+def _replace(tx: Tx, job_id: bytes, at: Place) -> None:
+    """Only the newest of a limit is to run: those who do are asked to stop, those who would are cancelled."""
+    others = {"kind": at.barrier, "key": at.key, "job": job_id}
+    for (other,) in tx.db.execute(SQL["others_at"], others).fetchall():
+        cancel_job(tx, other, reason=f"replaced by {UUID(bytes=job_id)}")

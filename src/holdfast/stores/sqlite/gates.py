@@ -1,0 +1,94 @@
+"""What is taken of gates, as the open transaction has it, and the slots that jobs take and free. Who may pass is for
+`core.gates` to say."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from holdfast.core.breaker import Phase
+from holdfast.core.gates import Barrier, Candidate, Passed, Place, Rules, Usage, places_of
+from holdfast.stores.base import Hint
+from holdfast.stores.rule_rows import rules_of
+from holdfast.stores.sqlite import breakers
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.transaction import Tx
+
+SQL = load("gates")
+
+
+def read_rules(db: sqlite3.Connection) -> Rules:
+    """What operators have said; none of it in memory, because other processes change it."""
+    return rules_of(db.execute(SQL["rules"]))
+
+
+def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
+    """Add what is taken of the gates of these, where the usage does not know it yet."""
+    for place in places_of(candidates, usage.rules):
+        match place.barrier:
+            case Barrier.RATE:
+                if place.key not in usage.full_at:
+                    (full_at,) = tx.db.execute(SQL["full_at"], (place.key,)).fetchone() or (None,)
+                    if full_at is not None:
+                        usage.full_at[place.key] = full_at
+            case Barrier.BREAKER if place.key not in usage.breakers:
+                usage.breakers[place.key] = state = breakers.read(tx.db, place.key)
+                if state.phase(tx.now) is not Phase.CLOSED:
+                    usage.held[place] = _held(tx, place)
+            case Barrier.LIMIT if place not in usage.held:
+                usage.held[place] = _held(tx, place)
+
+
+def _held(tx: Tx, place: Place) -> int:
+    return int(tx.db.execute(SQL["held"], place).fetchone()[0])
+
+
+def slots_of(tx: Tx, job_id: bytes) -> frozenset[Place]:
+    """What a job holds."""
+    return frozenset(Place(Barrier(kind), key) for kind, key in tx.db.execute(SQL["slots_of"], (job_id,)))
+
+
+def take(tx: Tx, passed: Sequence[tuple[bytes, Passed]], usage: Usage) -> None:
+    """Slots and tokens of those who may run; the usage knows what is left of the tokens."""
+    slots = [(*place, job_id) for job_id, admission in passed for place in admission.takes]
+    if slots:
+        tx.db.executemany(SQL["take"], slots)
+    spent = {key for _, admission in passed for key in admission.spends}
+    if spent:
+        tx.db.executemany(SQL["spend"], [(key, usage.full_at[key]) for key in sorted(spent)])
+
+
+def free_slots(tx: Tx, job_ids: Sequence[bytes]) -> None:
+    """Jobs that no longer run free their slots; those who wait for them are served at the end of the verb."""
+    for job_id in job_ids:
+        note_freed(tx, tx.db.execute(SQL["free"], (job_id,)).fetchall())
+
+
+def free_reserved(tx: Tx, queue: str) -> None:
+    """Nobody claims from this queue any more: the slots that were given to jobs of it go to others."""
+    note_freed(tx, tx.db.execute(SQL["free_reserved"], (queue,)).fetchall())
+
+
+def note_freed(tx: Tx, rows: Iterable[tuple[str, str]]) -> None:
+    """From rows of `slot` that are gone."""
+    for kind, key in rows:
+        tx.freed[Place(Barrier(kind), key)] = None
+
+
+def park(tx: Tx, row: tuple[Any, ...], queue: str) -> None:
+    """(job_id, reason, key, tag, seq, attempt, losses, crashes) of a job that has left where it was."""
+    tx.db.execute(SQL["park"], (*row, tx.now, queue))
+    tx.entered_parked(queue, 1)
+
+
+def make_due(tx: Tx, place: Place, at: float) -> None:
+    """Somebody is to look there by then, if anybody waits."""
+    if tx.db.execute(SQL["make_due"], (*place, at)).rowcount:
+        tx.hints |= Hint.TIMER
+
+
+def make_all_due(tx: Tx) -> None:
+    """What operators say has changed, so anybody may be free to go."""
+    tx.db.execute(SQL["make_all_due"], (tx.now,))
+    tx.hints |= Hint.TIMER

@@ -1,0 +1,152 @@
+"""serve_gates: whoever waits at a gate that may let it pass becomes ready at its old place; so it is with slots that
+were freed, in the transaction that freed them (decision 0006)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from holdfast.core.gates import Barrier, Candidate, Passed, Place, Usage, Waits, admit
+from holdfast.core.gates_text import read_gates
+from holdfast.stores.flow import Served
+from holdfast.stores.sqlite.admission import Standing, hold_back, unpark
+from holdfast.stores.sqlite.end import bury_headless
+from holdfast.stores.sqlite.gates import SQL as GATES
+from holdfast.stores.sqlite.gates import make_due, note_freed, read_rules, read_usage
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.transaction import Tx
+
+SQL = load("serve")
+
+#: Of one gate, in one transaction: everybody else waits for it.
+SERVED_AT_ONCE: Final = 1000
+_FEW, _MANY = 2, 200  # waiters read at once: mostly one goes, and the next one stays
+_SOON_S = 0.001
+_UNTOLD_S = 5.0  # whoever was let go as a probe, and is never claimed, frees nothing that would tell
+
+
+class _Outcome(NamedTuple):
+    unparked: int
+    moved: int
+    due_at: float | None
+    """When to look again; None: whatever frees the next one says so, or nobody is left."""
+
+
+def serve_gates(tx: Tx, *, limit: int) -> Served:
+    """Look after gates that are due, up to a number of waiters."""
+    unparked = moved = 0
+    for row in tx.db.execute(SQL["due"], (tx.now, limit)).fetchall():
+        if unparked + moved >= limit:
+            break
+        place = _place(row)
+        found = _serve(tx, place, most=limit - unparked - moved)
+        tx.db.execute(SQL["set_due"], (found.due_at, *place))
+        unparked, moved = unparked + found.unparked, moved + found.moved
+    unparked += serve_freed(tx)
+    (next_due,) = tx.db.execute(SQL["next_due"]).fetchone() or (None,)
+    return Served(unparked, moved, None if next_due is None else max(0.0, next_due - tx.now))
+
+
+def serve_freed(tx: Tx) -> int:
+    """Slots that this verb has freed go with the oldest waiters; also how many that were.
+
+    They take the slots with them, so that nobody who comes later overtakes them between here and their claim. What is
+    more than a transaction can bear is left to `serve_gates`, as are the probes of breakers.
+    """
+    unparked = 0
+    while tx.freed:
+        place, _ = tx.freed.popitem()
+        if place.barrier is not Barrier.LIMIT:
+            make_due(tx, place, tx.now)
+            continue
+        found = _serve(tx, place, most=SERVED_AT_ONCE)
+        unparked += found.unparked
+        if found.due_at is not None:
+            make_due(tx, place, found.due_at)
+    return unparked
+
+
+def sweep_gates(tx: Tx, *, limit: int) -> int:
+    """The net: waiters that nobody was told of. With `SERVED_AT_ONCE` or more there may be others."""
+    unparked = serve_freed(tx)
+    found = tx.db.execute(SQL["due"], (tx.now, limit)).fetchall()
+    found += tx.db.execute(SQL["overlooked"], {"now": tx.now, "limit": limit}).fetchall()
+    for row in found:
+        if unparked >= SERVED_AT_ONCE:
+            break
+        outcome = _serve(tx, _place(row), most=SERVED_AT_ONCE - unparked)
+        tx.db.execute(SQL["set_due"], (outcome.due_at, *row))
+        if outcome.due_at is not None:
+            make_due(tx, _place(row), outcome.due_at)
+        unparked += outcome.unparked
+    return unparked + serve_freed(tx)
+
+
+def sweep_slots(tx: Tx, *, limit: int) -> int:
+    """Slots of jobs that neither run nor are about to, and gates of which nothing has to be known any more."""
+    tx.db.execute(SQL["forget_gates"], (tx.now, limit))
+    freed = tx.db.execute(SQL["stale_slots"], (limit,)).fetchall()
+    note_freed(tx, freed)
+    return len(freed)
+
+
+def _place(row: tuple[str, str]) -> Place:
+    return Place(Barrier(row[0]), row[1])
+
+
+def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
+    """Let the oldest who wait here go, until one has to go on waiting. Tokens and probes are only counted, not taken:
+    that is for the claim to do."""
+    looked = unparked = moved = 0
+    usage: Usage | None = None
+    served: dict[str, bool] = {}
+    while looked < most:
+        count = min(_FEW if not looked else _MANY, most - looked)
+        rows = tx.db.execute(SQL["waiters"], (*place, count)).fetchall()
+        if not rows:
+            return _Outcome(unparked, moved, None)
+        if usage is None:
+            usage = Usage(tx.now, rules=read_rules(tx.db))
+        waiters = [_waiter(row) for row in rows]
+        read_usage(tx, usage, [waiter.candidate for waiter in waiters])
+        for waiter in waiters:
+            looked += 1
+            if not waiter.candidate.task:
+                unpark(tx, waiter)
+                bury_headless(tx, waiter.job_id, waiter.attempt)
+                continue
+            if waiter.queue not in served:
+                served[waiter.queue] = bool(tx.db.execute(SQL["is_served"], (waiter.queue,)).fetchone()[0])
+            # Nobody waits for a job that nobody comes for: it takes what it needs when it is claimed, or waits again.
+            kept = served[waiter.queue]
+            at_gates = usage if kept else replace(usage, held=dict(usage.held), full_at=dict(usage.full_at))
+            [admission] = admit([waiter.candidate], at_gates)
+            if isinstance(admission, Waits) and admission.at == place:
+                if place.barrier is Barrier.RATE and not unparked:
+                    # Its pace may have been made quicker; what others here have spent is not spent before their claim.
+                    tx.db.execute(GATES["spend"], (place.key, usage.full_at[place.key]))
+                return _Outcome(unparked, moved, _again_at(tx, admission, probed=bool(unparked)))
+            if not isinstance(admission, Passed):
+                hold_back(tx, waiter, admission)
+                moved += isinstance(admission, Waits)
+                continue
+            unpark(tx, waiter)
+            if kept:
+                slots = [(*each, waiter.job_id) for each in admission.takes if each.barrier is Barrier.LIMIT]
+                tx.db.executemany(GATES["take"], slots)
+            tx.enter_ready([waiter.ready])
+            unparked += 1
+    return _Outcome(unparked, moved, tx.now)
+
+
+def _again_at(tx: Tx, waits: Waits, *, probed: bool) -> float | None:
+    if waits.until is not None:
+        return max(waits.until, tx.now + _SOON_S)
+    return tx.now + _UNTOLD_S if probed and waits.at.barrier is Barrier.BREAKER else None
+
+
+def _waiter(row: tuple[Any, ...]) -> Standing:
+    """Without a task where its body is gone."""
+    job_id, queue, tag, seq, attempt, losses, crashes, priority, task, tenant, gates = row
+    candidate = Candidate(task or "", queue, tenant or "", read_gates(gates))
+    return Standing(job_id, queue, priority or 0, tag, seq, attempt, losses, crashes, candidate, parked=True)

@@ -1,0 +1,57 @@
+-- Gates: what is taken of them, and when to look at those who wait there.
+
+-- name: rules
+SELECT what, name, size, count, per_s, burst FROM rule
+
+-- name: held
+SELECT count(*) FROM slot WHERE kind = ? AND key = ?
+
+-- name: full_at
+SELECT full_at FROM gate WHERE kind = 'rate' AND key = ?
+
+-- name: slots_of
+SELECT kind, key FROM slot WHERE job_id = ?
+
+-- name: take
+INSERT INTO slot (kind, key, job_id) VALUES (?, ?, ?)
+
+-- name: free
+DELETE FROM slot WHERE job_id = ? RETURNING kind, key
+
+-- name: free_reserved
+-- Of jobs that wait in a queue: whoever claims from it takes them again.
+DELETE FROM slot WHERE job_id IN (SELECT job_id FROM ready WHERE queue = ?) RETURNING kind, key
+
+-- name: spend
+INSERT INTO gate (kind, key, full_at) VALUES ('rate', ?, ?) ON CONFLICT DO UPDATE SET full_at = excluded.full_at
+
+-- name: make_due
+-- Nobody has to look where nobody waits.
+INSERT INTO gate (kind, key, due_at) SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2)
+ON CONFLICT DO UPDATE SET due_at = min(coalesce(due_at, excluded.due_at), excluded.due_at)
+
+-- name: make_all_due
+WITH RECURSIVE kind (kind) AS (VALUES ('limit'), ('rate'), ('breaker'), ('paused')),
+waited (kind, key) AS (
+    SELECT k.kind, (SELECT min(p.key) FROM parked p WHERE p.reason = k.kind) FROM kind k
+    UNION ALL
+    SELECT w.kind, (SELECT min(p.key) FROM parked p WHERE p.reason = w.kind AND p.key > w.key) FROM waited w
+    WHERE w.key IS NOT NULL
+)
+INSERT INTO gate (kind, key, due_at) SELECT kind, key, ? FROM waited WHERE key IS NOT NULL
+ON CONFLICT DO UPDATE SET due_at = min(coalesce(due_at, excluded.due_at), excluded.due_at)
+
+-- name: park
+INSERT INTO parked (job_id, reason, key, tag, seq, attempt, losses, crashes, parked_at, queue)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: unpark
+DELETE FROM parked WHERE job_id = ?
+
+-- name: park_elsewhere
+UPDATE parked SET reason = ?, key = ? WHERE job_id = ?
+
+-- name: others_at
+-- Those who hold a slot of a limit, and those who wait for one, but for one job.
+SELECT job_id FROM slot WHERE kind = :kind AND key = :key AND job_id != :job
+UNION ALL SELECT job_id FROM parked WHERE reason = :kind AND key = :key AND job_id != :job

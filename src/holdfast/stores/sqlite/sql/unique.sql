@@ -1,0 +1,28 @@
+-- Unique keys: who has one, taken in the transaction of the insert.
+
+-- name: holder
+SELECT u.job_id,
+       coalesce(d.state, CASE WHEN x.job_id IS NOT NULL THEN 'dead' WHEN a.job_id IS NOT NULL THEN 'running'
+                              WHEN r.job_id IS NOT NULL THEN 'ready' WHEN t.job_id IS NOT NULL THEN 'scheduled'
+                              WHEN p.job_id IS NOT NULL THEN 'parked' WHEN b.job_id IS NOT NULL THEN 'blocked' END),
+       j.created_at, u.first_at
+FROM unique_key u JOIN job j ON j.id = u.job_id
+LEFT JOIN done d ON d.job_id = u.job_id LEFT JOIN dead x ON x.job_id = u.job_id
+LEFT JOIN active a ON a.job_id = u.job_id LEFT JOIN ready r ON r.job_id = u.job_id
+LEFT JOIN timer t ON t.job_id = u.job_id LEFT JOIN parked p ON p.job_id = u.job_id
+LEFT JOIN blocked b ON b.job_id = u.job_id
+WHERE u.key = ?
+
+-- name: take
+INSERT OR REPLACE INTO unique_key (key, job_id, first_at, expires_at) VALUES (?, ?, ?, ?)
+
+-- name: drop_passed
+DELETE FROM unique_key WHERE key IN (SELECT key FROM unique_key WHERE expires_at <= ? LIMIT ?)
+
+-- name: some
+-- From a place in the order of the key on, so that every sweep does a bounded part of the work.
+SELECT u.key, NOT EXISTS (SELECT 1 FROM job j WHERE j.id = u.job_id) FROM unique_key u
+WHERE u.key > ? ORDER BY u.key LIMIT ?
+
+-- name: drop
+DELETE FROM unique_key WHERE key = ?

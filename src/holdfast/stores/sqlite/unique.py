@@ -1,0 +1,66 @@
+"""Unique keys: who has one, who takes it, and who goes for it. Who may is for `stores.judging` to say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from holdfast.core.job import JobId, NewJob
+from holdfast.core.state import State
+from holdfast.stores.judging import Taking, UniqueHolder
+from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.transaction import Tx
+from holdfast.stores.sqlite.waiting import cancel_job
+
+SQL = load("unique")
+
+_LOOKED_AT_ONCE = 20  # times the limit of a sweep: it only looks at most of them
+
+
+def holder_of(tx: Tx, key: str) -> UniqueHolder | None:
+    """None: nobody, or a job that is there no more."""
+    row = tx.db.execute(SQL["holder"], (key,)).fetchone()
+    if row is None or row[1] is None:
+        return None
+    job_id, state, created_at, first_at = row
+    return UniqueHolder(UUID(bytes=job_id), State(state), created_at, first_at)
+
+
+def brought_forward(job: NewJob, taking: Taking | None, now: float) -> NewJob:
+    """A job that replaces others again and again is due some time all the same."""
+    due_at = job.run_at if job.delay_s is None else now + job.delay_s
+    if taking is None or taking.due_by is None or due_at is None or due_at <= taking.due_by:
+        return job
+    return job._replace(delay_s=None, run_at=taking.due_by)
+
+
+def take(tx: Tx, jobs: Sequence[NewJob], taking: Mapping[JobId, Taking]) -> None:
+    """The keys of new jobs; one that another of the same batch replaces has had its key for a moment."""
+    for job in jobs:
+        if job.unique is not None and job.id in taking:
+            expires_at = None if job.unique.for_s is None else tx.now + job.unique.for_s
+            tx.db.execute(SQL["take"], (job.unique.key, job.id.bytes, taking[job.id].first_at, expires_at))
+
+
+def replace(tx: Tx, taking: Mapping[JobId, Taking]) -> None:
+    """Cancel those whom new jobs replace; all of them have their places by now."""
+    for job_id, taken in taking.items():
+        if taken.replaces is not None:
+            cancel_job(tx, taken.replaces.bytes, reason=f"replaced by {job_id}")
+
+
+class Dropping:
+    """Keys that nobody has any more go, a bounded number of them per sweep; remembers where it was."""
+
+    def __init__(self) -> None:
+        self._after = ""
+
+    def drop(self, tx: Tx, *, limit: int) -> int:
+        """Those whose window has passed, and those whose jobs were pruned."""
+        dropped: int = tx.db.execute(SQL["drop_passed"], (tx.now, limit)).rowcount
+        most = limit * _LOOKED_AT_ONCE
+        rows = tx.db.execute(SQL["some"], (self._after, most)).fetchall()
+        gone = [(key,) for key, pruned in rows if pruned]
+        tx.db.executemany(SQL["drop"], gone)
+        self._after = rows[-1][0] if len(rows) == most else ""
+        return dropped + len(gone)

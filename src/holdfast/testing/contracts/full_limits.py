@@ -1,0 +1,117 @@
+"""Full limits that are not waited for: a newcomer is skipped, or replaces those who were before it."""
+
+from __future__ import annotations
+
+from holdfast.core.gates import Barrier, Place, SlotGate, WhenFull
+from holdfast.core.settlement import Cancel
+from holdfast.core.state import State
+from holdfast.stores.base import CancelRequest, Store
+from holdfast.testing.contracts.arrange import (
+    Run,
+    a_job,
+    apply,
+    drain,
+    enlist,
+    finish,
+    info,
+    insert,
+    serve,
+    start,
+    state,
+    states,
+)
+from holdfast.testing.contracts.gates import nothing_is_left, use
+
+SKIP = SlotGate("report", 1, when_full=WhenFull.SKIP)
+REPLACE = SlotGate("build", 1, when_full=WhenFull.REPLACE)
+AT_REPLACE = Place(Barrier.LIMIT, REPLACE.key)
+
+
+async def check_a_skipped_job_is_cancelled_and_says_why(store: Store) -> None:
+    run = await start(store, gates=(SKIP,))
+    [skipped] = await insert(store, a_job(gates=(SKIP,)))
+    [after] = await insert(store, a_job(waits_for=(skipped,), queue="after"))
+    assert await drain(store, run.worker) == [], "the limit is full"
+    found = await info(store, skipped)
+    assert (found.state, found.reason) == (State.CANCELLED, "skipped: limit report is full"), f"got {found}"
+    assert (found.attempt, found.attempts) == (0, ()), f"it never ran: {found}"
+    assert found.ended_at is not None, f"got {found}"
+    assert await state(store, after) is State.READY, "whoever waited for it is told, as of any ending"
+    await finish(store, run)
+    again = await start(store, gates=(SKIP,))
+    await finish(store, again)
+    await store.cancel_jobs([after], reason="enough")
+    await nothing_is_left(store)
+
+
+async def check_of_several_in_one_claim_the_first_runs_and_the_others_are_skipped(store: Store) -> None:
+    ids = await insert(store, *(a_job(gates=(SKIP,)) for _ in range(3)))
+    [job] = await drain(store, await enlist(store))
+    assert job.id == ids[0], "the oldest"
+    assert await states(store, *ids[1:]) == [State.CANCELLED] * 2, "the limit is full at once"
+
+
+async def check_a_job_that_would_be_skipped_spends_and_takes_nothing(store: Store) -> None:
+    run = await start(store, gates=(SKIP,))
+    other = SlotGate("printer", 1)
+    await insert(store, a_job(gates=(other, SKIP)))
+    await drain(store, run.worker)
+    assert await use(store, Place(Barrier.LIMIT, other.key)) == (0, 0), "nothing is taken on the way"
+
+
+async def check_a_newcomer_replaces_who_runs(store: Store) -> None:
+    run = await start(store, gates=(REPLACE,))
+    [newer] = await insert(store, a_job(gates=(REPLACE,)))
+    assert await drain(store, run.worker) == [], "it waits until the other has stopped"
+    assert (await info(store, newer)).reason == "limit", "as at any full limit"
+    requests = await store.cancel_requests(run.worker)
+    reason = f"replaced by {newer}"
+    assert requests == [CancelRequest(run.id, run.token, reason)], f"who runs is asked to stop: {requests}"
+    await apply(store, run.worker, Cancel(run.id, run.token, reason))
+    await serve(store)
+    [job] = await drain(store, run.worker)
+    assert job.id == newer, "its turn has come"
+    await finish(store, Run(run.worker, job))
+    await nothing_is_left(store)
+
+
+async def check_of_those_who_wait_only_the_newest_is_left(store: Store) -> None:
+    run = await start(store, gates=(REPLACE,))
+    older = [*await insert(store, a_job(gates=(REPLACE,)))]
+    await drain(store, run.worker)
+    older += await insert(store, *(a_job(gates=(REPLACE,)) for _ in range(2)))
+    [newest] = await insert(store, a_job(gates=(REPLACE,)))
+    await drain(store, run.worker)
+    assert await states(store, *older) == [State.CANCELLED] * 3, "each was replaced by the next"
+    assert (await info(store, older[-1])).reason == f"replaced by {newest}", "and says by which"
+    assert (await info(store, older[0])).reason == f"replaced by {older[1]}", "also the one that was parked before"
+    assert await use(store, AT_REPLACE) == (1, 1), "one runs, one waits"
+    [request] = await store.cancel_requests(run.worker)
+    assert request.reason == f"replaced by {older[0]}", f"who runs was asked once, by the first: {request}"
+    await finish(store, run)
+    await serve(store)
+    assert await state(store, run.id) is State.SUCCEEDED, "a success that comes first wins"
+    assert [job.id for job in await drain(store, run.worker)] == [newest], "the newest runs"
+
+
+async def check_who_was_leased_in_the_same_claim_is_replaced_as_well(store: Store) -> None:
+    ids = await insert(store, *(a_job(gates=(REPLACE,)) for _ in range(3)))
+    worker = await enlist(store)
+    [job] = await drain(store, worker)
+    assert job.id == ids[0], "the first finds room"
+    [request] = await store.cancel_requests(worker)
+    assert request == CancelRequest(job.id, job.token, f"replaced by {ids[1]}"), f"and is asked to stop: {request}"
+    assert await states(store, *ids[1:]) == [State.CANCELLED, State.PARKED], "the last one waits"
+
+
+async def check_those_with_other_keys_are_left_alone(store: Store) -> None:
+    other = SlotGate("another build", 1, when_full=WhenFull.REPLACE)
+    run = await start(store, gates=(other,))
+    [waiting] = await insert(store, a_job(gates=(other,)))
+    await drain(store, run.worker)
+    first = await start(store, worker=run.worker, gates=(REPLACE,))
+    await insert(store, a_job(gates=(REPLACE,)))
+    await drain(store, run.worker)
+    asked = {request.job_id for request in await store.cancel_requests(run.worker)}
+    assert asked == {run.id, first.id}, f"each by its own: {asked}"
+    assert await state(store, waiting) is State.PARKED, "and its waiter stays"

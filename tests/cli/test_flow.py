@@ -1,0 +1,143 @@
+"""Flow control from the shell: limits, breakers, pauses, draining, moving, and who changed what."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Shop
+from tests.cli.processes import hold
+
+WHO = f"{getpass.getuser()}@{socket.gethostname()}:"
+
+APP = """
+from holdfast import Breaker, Holdfast, Limit
+
+hf = Holdfast("sqlite:///limited.db")
+
+
+@hf.task(name="charge", concurrency=Limit(2, key=lambda who: who), rate="100/m", breaker=Breaker("bank"), queue="money")
+async def charge(who: str) -> None: ...
+"""
+
+
+@pytest.fixture
+def limited(tmp_path: Path) -> Path:
+    (tmp_path / "limited.py").write_text(APP)
+    assert hold("migrate", "-A", "limited:hf", cwd=tmp_path).code == 0
+    return tmp_path
+
+
+def test_limits_are_listed_set_and_cleared(limited: Path) -> None:
+    app, store = ["-A", "limited:hf"], ["--url", f"sqlite:///{limited / 'limited.db'}"]
+    declared = hold("limits", "list", *app, cwd=limited)
+    changed = hold("limits", "set", "task:charge", "--size", "5", "--rate", "10/s", *app, cwd=limited)
+    unknown = hold("limits", "set", "stirpe", "--size", "1", "--json", *app, cwd=limited)
+    listed = hold("limits", "list", "--json", *store, cwd=limited)
+    cleared = hold("limits", "clear", "task:charge", *app, cwd=limited)
+    again = hold("limits", "clear", "task:charge", *app, cwd=limited)
+    none = hold("limits", "set", "x", *app, cwd=limited)
+    zero = hold("limits", "set", "x", "--size", "0", *app, cwd=limited)
+    assert declared.out == (
+        "task:charge/…\tconcurrency\t2\t0\t0\tcode\t-\ntask:charge\trate\t100/m (burst 100)\t-\t0\tcode\t-\n"
+    )
+    assert changed.out == "limit task:charge: 5 and 10/s (burst 10)\n"
+    assert unknown.json == {"name": "stirpe", "size": 1, "rate": None, "burst": None}
+    assert unknown.err == "note: no limit called stirpe is in use, or declared by the app\n"
+    assert [(each["key"], each["size"], each["rate"], each["said_by"]) for each in listed.json_lines] == [
+        ("stirpe", 1, None, "operator"),
+        ("task:charge", 5, None, "operator"),
+        ("task:charge", None, "10/s", "operator"),
+    ]
+    assert cleared.out == "limit task:charge: as the code says\n"
+    assert (again.code, again.err.splitlines()[0]) == (4, "holdfast: nothing is set for limit 'task:charge'")
+    assert (none.code, none.err.splitlines()[0]) == (2, "holdfast: neither a size nor a rate was given")
+    assert zero.code == 2
+    assert "size=0 must be a whole number from 1 to 1,000,000" in zero.err
+
+
+def test_breakers_are_listed_opened_and_closed(limited: Path) -> None:
+    app = ["-A", "limited:hf"]
+    closed = hold("breakers", "list", *app, cwd=limited)
+    opened = hold("breakers", "open", "bank", *app, cwd=limited)
+    listed = hold("breakers", "list", "--json", *app, cwd=limited)
+    again = hold("breakers", "close", "bnak", "--json", *app, cwd=limited)
+    assert closed.out == "bank\tclosed\t0\t0\t-\n"
+    assert (opened.out, opened.err) == ("breaker bank is held open\n", "")
+    [bank] = listed.json_lines
+    assert (bank["name"], bank["phase"], bank["held"], bank["waiting"]) == ("bank", "open", True, 0)
+    assert again.json == {"name": "bnak", "phase": "closed", "held": False}
+    assert again.err == "note: no breaker called bnak has failed yet, or is declared by the app\n"
+
+
+def test_tasks_and_tenants_are_paused_and_resumed(limited: Path) -> None:
+    app = ["-A", "limited:hf"]
+    paused = hold("tasks", "pause", "charge", *app, cwd=limited)
+    listed = hold("tasks", "list", *app, cwd=limited)
+    unknown = hold("tasks", "pause", "chrage", *app, cwd=limited)
+    resumed = hold("tasks", "resume", "charge", "--json", *app, cwd=limited)
+    tenant = hold("tenants", "pause", "acme", *app, cwd=limited)
+    tenants = hold("tenants", "list", *app, cwd=limited)
+    tenant_again = hold("tenants", "resume", "acme", *app, cwd=limited)
+    assert (paused.out, paused.err) == ("task charge is paused\n", "")
+    assert listed.out == "charge\tpaused\tmoney\n"
+    assert unknown.err == "note: task chrage has had no job yet\n"
+    assert resumed.json == {"name": "charge", "paused": False}
+    assert (tenant.out, tenant.err) == ("tenant acme is paused\n", "note: tenant acme has had no job yet\n")
+    assert (tenants.out, tenant_again.out) == ("acme\t1\tpaused\n", "tenant acme is open\n")
+
+
+def test_a_queue_is_drained_with_a_word_of_agreement_and_all_of_it_is_on_record(shop: Shop) -> None:
+    store = ["--url", shop.url]
+    asked = hold("queues", "drain", "default", *store, cwd=shop.path)
+    drained = hold("queues", "drain", "default", "--yes", *store, cwd=shop.path)
+    listed = hold("queues", "list", "--json", *store, cwd=shop.path)
+    refused = hold("enqueue", "-A", "shop:hf", "shop.add", "1", cwd=shop.path)
+    opened = hold("queues", "undrain", "default", *store, cwd=shop.path)
+    record = hold("audit", *store, cwd=shop.path)
+    newest = hold("audit", "-n", "1", "--json", *store, cwd=shop.path)
+    assert asked.code == 2
+    assert asked.err.startswith("holdfast: queue 'default' to accept nothing more, and nobody to ask\n")
+    assert drained.out == "queue default accepts nothing more\n"
+    assert {each["name"]: each["draining"] for each in listed.json_lines}["default"]
+    assert refused.code == 5
+    assert refused.err.startswith("holdfast: queue 'default' is being drained: it accepts nothing until")
+    assert opened.out == "queue default accepts jobs again\n"
+    lines = [line.split("\t") for line in record.out.splitlines()[:2]]
+    assert [line[3:] for line in lines] == [
+        ["queue", "default", '{"draining": true}', '{"draining": false}'],
+        ["queue", "default", '{"draining": false}', '{"draining": true}'],
+    ]
+    assert all(line[2].startswith(WHO) for line in lines)
+    assert newest.json_lines[0]["after"]["draining"] is False
+
+
+def test_jobs_are_moved_by_id_and_by_filter(shop: Shop) -> None:
+    store = ["--url", shop.url]
+    one = hold("jobs", "move", shop.ready[0], "--to-priority", "high", *store, cwd=shop.path)
+    asked = hold("jobs", "move", "--queue", "default", "--to-queue", "bulk", *store, cwd=shop.path)
+    where = ["-q", "default", "-s", "ready", "--to-queue", "bulk"]
+    rest = hold("jobs", "move", *where, "-y", "--json", *store, cwd=shop.path)
+    both = hold("jobs", "move", shop.ready[0], "-q", "x", "--to-queue", "y", *store, cwd=shop.path)
+    nowhere = hold("jobs", "move", shop.ready[0], *store, cwd=shop.path)
+    shown = hold("jobs", "show", shop.ready[0], "--json", *store, cwd=shop.path)
+    assert one.out == "1\n"
+    assert asked.err.startswith("holdfast: waiting jobs that match to move to queue bulk, and nobody to ask\n")
+    assert rest.json == {"moved": len(shop.ready), "queue": "bulk", "priority": None}
+    assert (both.code, nowhere.code) == (2, 2)
+    assert "say which jobs: either ids or filters" in both.err
+    assert "it was not said where to" in nowhere.err
+    assert (shown.json["queue"], shown.json["priority"]) == ("bulk", 7)
+
+
+def test_a_waiting_job_is_explained_for_people_and_for_programs(shop: Shop) -> None:
+    store = ["--url", shop.url]
+    text = hold("jobs", "explain", shop.ready[0], *store, cwd=shop.path)
+    fields = hold("jobs", "explain", shop.ready[0], "--json", *store, cwd=shop.path).json
+    assert text.out.startswith(f"job {shop.ready[0]} is ready, but no worker is running; ")
+    assert (fields["id"], fields["state"], fields["starts_at"]) == (shop.ready[0], "ready", None)
+    assert [each["kind"] for each in fields["held_by"]] == ["no_worker"]
+    assert [each["kind"] for each in fields["notes"]] == ["lane"]
+    assert fields["explanation"] == text.out.rstrip("\n")

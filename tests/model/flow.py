@@ -1,0 +1,135 @@
+"""Gates in the model: who holds what of them, and what operators have said. Who may pass is for `core.gates` to say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.core.breaker import CLOSED, BreakerMark, BreakerState, Phase, after_failure, after_success
+from holdfast.core.gates import (
+    Admission,
+    Barrier,
+    BreakerGate,
+    Candidate,
+    Gate,
+    Passed,
+    Place,
+    RateGate,
+    Rules,
+    SlotGate,
+    Usage,
+    admit,
+    gates_of,
+)
+from holdfast.core.job import JobId, NewJob
+from holdfast.core.rate import Pace, tokens
+
+#: The reasons under which a job is parked by its claim.
+BARRIERS = frozenset(Barrier)
+
+
+@dataclass
+class Flow:
+    """What is known of all gates."""
+
+    slots: dict[Place, set[JobId]] = field(default_factory=dict)
+    full_at: dict[str, float] = field(default_factory=dict)
+    breakers: dict[str, BreakerState] = field(default_factory=dict)
+    rules: Rules = field(default_factory=Rules)
+
+    # ------------------------------------------------------------ who may pass
+
+    def candidate(self, job: NewJob) -> Candidate:
+        has = frozenset(place for place, holders in self.slots.items() if job.id in holders)
+        return Candidate(job.task, job.queue, job.tenant, job.gates, has)
+
+    def usage(self, now: float) -> Usage:
+        held = {place: len(holders) for place, holders in self.slots.items()}
+        return Usage(now, held, dict(self.full_at), dict(self.breakers), self.rules)
+
+    def judge(self, jobs: Sequence[NewJob], now: float) -> list[Admission]:
+        """Those of a claim, in order; whoever passes has taken its slots and spent its tokens."""
+        usage = self.usage(now)
+        admissions = admit([self.candidate(job) for job in jobs], usage)
+        for job, admission in zip(jobs, admissions, strict=True):
+            if isinstance(admission, Passed):
+                for place in admission.takes:
+                    self.slots.setdefault(place, set()).add(job.id)
+                for key in admission.spends:
+                    self.full_at[key] = usage.full_at[key]
+        return admissions
+
+    def gates_of(self, job: NewJob) -> tuple[Gate, ...]:
+        return gates_of(self.candidate(job), self.rules)
+
+    def held_at(self, job: NewJob, place: Place, now: float) -> bool:
+        """Whether this gate alone holds it back, whatever its others say."""
+        if place.barrier is Barrier.PAUSED:
+            return job.task in self.rules.paused_tasks or job.tenant in self.rules.paused_tenants
+        usage = self.usage(now)
+        usage.rules = Rules()  # they are in the gate already
+        here = tuple(gate for gate in self.gates_of(job) if _place(gate) == place)
+        return not isinstance(admit([self.candidate(job)._replace(gates=here)], usage)[0], Passed)
+
+    def may_go(self, job: NewJob, now: float) -> bool:
+        """Whether nothing but slots could hold this one back."""
+        for gate in self.gates_of(job):
+            if isinstance(gate, RateGate) and tokens(self.full_at.get(gate.key), now, gate.pace) < 1:
+                return False
+            if isinstance(gate, BreakerGate):
+                phase = self.breakers.get(gate.name, CLOSED).phase(now)
+                probed = self.slots.get(Place(Barrier.BREAKER, gate.name))
+                if phase is Phase.OPEN or (phase is Phase.HALF_OPEN and probed):
+                    return False
+        return job.task not in self.rules.paused_tasks and job.tenant not in self.rules.paused_tenants
+
+    # ------------------------------------------------------------ slots
+
+    def keep(self, job: NewJob) -> list[tuple[Place, int]]:
+        """Slots of all its limits go with a waiter that is let go; the places that are fuller now, with their sizes."""
+        taken = []
+        for gate in self.gates_of(job):
+            if isinstance(gate, SlotGate):
+                place = Place(Barrier.LIMIT, gate.key)
+                self.slots.setdefault(place, set()).add(job.id)
+                taken.append((place, gate.size))
+        return taken
+
+    def free(self, job_id: JobId) -> None:
+        for holders in self.slots.values():
+            holders.discard(job_id)
+
+    # ------------------------------------------------------------ breakers and operators
+
+    def mark(self, mark: BreakerMark, now: float) -> None:
+        name = mark.breaker.name
+        before = self.breakers.get(name, CLOSED)
+        self.breakers[name] = after_failure(before, now, mark.breaker) if mark.failed else after_success(before, now)
+
+    def set_breaker(self, name: str, *, closed: bool) -> None:
+        self.breakers[name] = CLOSED if closed else BreakerState(held=True)
+
+    def set_limit(self, name: str, size: int | None, pace: Pace | None) -> None:
+        sizes = {each: said for each, said in self.rules.sizes.items() if each != name}
+        paces = {each: said for each, said in self.rules.paces.items() if each != name}
+        sizes |= {} if size is None else {name: size}
+        paces |= {} if pace is None else {name: pace}
+        self.rules = replace(self.rules, sizes=sizes, paces=paces)
+
+    def set_paused(self, *, task: str | None, tenant: str | None, paused: bool) -> None:
+        tasks, tenants = set(self.rules.paused_tasks), set(self.rules.paused_tenants)
+        if task is not None:
+            (tasks.add if paused else tasks.discard)(task)
+        if tenant is not None:
+            (tenants.add if paused else tenants.discard)(tenant)
+        self.rules = replace(self.rules, paused_tasks=frozenset(tasks), paused_tenants=frozenset(tenants))
+
+
+def _place(gate: Gate) -> Place:
+    match gate:
+        case SlotGate():
+            return Place(Barrier.LIMIT, gate.key)
+        case RateGate():
+            return Place(Barrier.RATE, gate.key)
+        case BreakerGate():
+            return Place(Barrier.BREAKER, gate.name)

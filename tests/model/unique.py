@@ -1,0 +1,76 @@
+"""Unique keys in the model: who has one, and what becomes of a call that wants it too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from holdfast.core.job import JobId, NewJob
+from holdfast.core.state import State
+from holdfast.core.unique import UniqueClaim, WhenTaken
+from holdfast.stores.base import Existing, InsertResult, Taken
+
+
+class Holder(NamedTuple):
+    job_id: JobId
+    created_at: float
+    first_at: float
+    """When the first was enqueued of those that were replaced one by the other."""
+    expires_at: float | None
+    """When its own window is over."""
+
+
+StateOf = Callable[[JobId], State | None]
+
+
+@dataclass
+class Unique:
+    """key → who came last with it."""
+
+    holders: dict[str, Holder] = field(default_factory=dict)
+
+    def copy(self) -> Unique:
+        return Unique(dict(self.holders))
+
+    def counting(self, claim: UniqueClaim, state_of: StateOf, now: float) -> Holder | None:
+        holder = self.holders.get(claim.key)
+        if holder is None or state_of(holder.job_id) not in claim.states:
+            return None
+        return holder if claim.for_s is None or now < holder.created_at + claim.for_s else None
+
+    def refusal(self, job: NewJob, state_of: StateOf, now: float) -> InsertResult | None:
+        if job.unique is None or job.unique.when_taken is WhenTaken.REPLACE:
+            return None
+        holder = self.counting(job.unique, state_of, now)
+        if holder is None:
+            return None
+        existing = job.unique.when_taken is WhenTaken.EXISTING
+        return Existing(holder.job_id) if existing else Taken(holder.job_id)
+
+    def take(self, job: NewJob, state_of: StateOf, now: float) -> tuple[JobId | None, float | None]:
+        """Whom it replaces, and when it is due at the latest."""
+        assert job.unique is not None
+        before = self.counting(job.unique, state_of, now)
+        waits = before is not None and state_of(before.job_id) in WAITING
+        first_at = before.first_at if before is not None and waits else now
+        expires_at = None if job.unique.for_s is None else now + job.unique.for_s
+        self.holders[job.unique.key] = Holder(job.id, now, first_at, expires_at)
+        if before is None:
+            return None, None
+        longest_s = job.unique.longest_s
+        return before.job_id, None if longest_s is None else first_at + longest_s
+
+    def drop(self, state_of: StateOf, now: float) -> int:
+        """Those whose window is over, and those of jobs that are no more; how many."""
+        kept = {
+            key: holder
+            for key, holder in self.holders.items()
+            if state_of(holder.job_id) is not None and (holder.expires_at is None or now < holder.expires_at)
+        }
+        dropped = len(self.holders) - len(kept)
+        self.holders = kept
+        return dropped
+
+
+WAITING = {State.READY, State.SCHEDULED, State.BLOCKED, State.PARKED}
