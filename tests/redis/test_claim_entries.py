@@ -27,6 +27,7 @@ from holdfast.testing.contracts.arrange import (
     LONG_S,
     PLENTY,
     QUEUE,
+    TASK,
     a_job,
     an_id,
     apply,
@@ -301,5 +302,18 @@ def test_ready_jobs_are_told_in_order_up_to_a_limit(play: Callable[[Story], None
         ]
         assert await store.dispatch.ready_jobs("nothing", limit=PLENTY) == []
         assert (await store.dispatch.installation()).isdecimal()
+
+    play(story)
+
+
+def test_a_task_that_is_paused_is_passed_over_also_when_it_is_announced(play: Callable[[Story], None]) -> None:
+    """A rule concerns jobs that have nothing attached: they are judged as any claim judges them."""
+
+    async def story(store: PostgresStore) -> None:
+        worker = await enlist(store)
+        [job_id] = await insert(store, a_job())
+        await store.set_paused(task=TASK, paused=True, by="a test")
+        assert await by_entries(store, worker, job_id) == []
+        assert await state(store, job_id) is State.PARKED
 
     play(story)
