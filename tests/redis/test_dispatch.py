@@ -305,6 +305,7 @@ async def test_memory_and_keys_are_as_before_after_many_jobs(
     async with here.hf, here.hf.worker(), here.line() as ask:
         await here.enqueue(0)
         await here.until_ran(1)
+        await until(lambda: _is_filled(here), "all keys")
         await until(lambda: _is_empty(here), "rest")
         before, keys = await _used(ask), await here.keys()
         for first in range(1, 20_001, 1000):

@@ -31,7 +31,7 @@ from holdfast.transports.moments import FETCH_BEGIN, FETCH_CLAIMED, FETCH_DONE
 STORE_SHARE = 0.1
 #: For so long nobody looks again into a lane of which the store had nothing, unless something says that it has.
 LOOK_EVERY_S = 0.1
-#: Tenths are claimed when there are so many of them, or after so long.
+#: Tenths are claimed when there are so many of them, or half as many as are asked for, or after so long.
 _SAVED_UP, _SAVED_FOR_S = 25, 0.05
 _LISTENED_AT_ONCE = 10
 
@@ -118,7 +118,8 @@ class Intake:
         for lane, quota in plan.items():
             self._shares[lane] = self._shares.get(lane, 0.0) + STORE_SHARE * quota
         now_s = self._clock.monotonic()
-        if sum(self._shares.values()) < _SAVED_UP and now_s - self._shared_at_s < _SAVED_FOR_S:
+        enough = min(_SAVED_UP, sum(plan.values()) / 2)
+        if sum(self._shares.values()) < enough and now_s - self._shared_at_s < _SAVED_FOR_S:
             return dict(plan)
         self._shared_at_s = now_s
         quotas = {}
