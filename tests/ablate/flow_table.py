@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.ablate.ablation import Ablation
 from tests.ablate.client_gates_table import OF_USERS
+from tests.ablate.gates_table import OF_GATES
 from tests.ablate.sqlite_gates_table import AT_SQLITES_GATES
 
 CLASSES = "src/holdfast/core/error_classes.py"
@@ -11,6 +12,7 @@ BOUNDS = ("tests/integration/test_queue_concurrency.py",)
 FULL = ("tests/integration/test_full_queues.py",)
 
 FLOW_CONTROL = (
+    *OF_GATES,
     *AT_SQLITES_GATES,
     *OF_USERS,
     Ablation(

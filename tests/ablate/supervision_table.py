@@ -26,6 +26,14 @@ UNDER_A_SUPERVISOR = (
     ),
     Ablation(
         "P10",
+        "a worker that stops does not wait for an answer to its upkeep that never comes",
+        "src/holdfast/upkeep/periodic.py",
+        "super().__init__(stop_timeout_s=_STOP_WITHIN_S)",
+        "super().__init__()",
+        ("tests/attacks/test_postgres_unanswered_stop.py", "-k", "leads"),
+    ),
+    Ablation(
+        "P10",
         "what a dead process ran is handed back by its supervisor",
         SUPERVISION + "supervisor.py",
         "if seen.worker is not None and child.config is not None and not orderly:",

@@ -42,10 +42,6 @@ def test_every_figure_is_a_series_with_a_tolerance(postgres_schema: PostgresSche
     assert all(tolerance_of(name).absolute for name in gauges.series)
 
 
-def test_the_longest_name_says_what_is_tolerated() -> None:
-    assert tolerance_of("sockets of the producer").absolute < tolerance_of("sockets of the worker").absolute
-
-
 def test_a_claim_costs_the_pages_that_were_touched_since_the_last_look() -> None:
     glance = Counted()
     gauges = Gauges(glance, {})

@@ -34,7 +34,8 @@ def second_limit_of_a_job_held_by_too_many(h: Histories, pick: Pick) -> Historie
     limited = _through(h, lambda gate: isinstance(gate, SlotGate) and gate.size == 3)
     if len(limited) < 3:
         return None
-    fourth = replace(limited[0], job_id="fourth")
+    [place] = limited[0].places
+    fourth = replace(limited[0], job_id="fourth", places=(replace(place, started_at=0.0),))  # not a matter of its rate
     return _met(h.with_job(fourth), [*limited[:3], fourth])
 
 

@@ -18,7 +18,7 @@ from tests.model.unique import Unique
 from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import Barrier, Passed, Place, Skipped, Waits
+from holdfast.core.gates import Admission, Barrier, Passed, Place, Skipped, Waits
 from holdfast.core.job import JobId, NewJob, WorkerId
 from holdfast.core.settlement import (
     UNKNOWN_TASK,
@@ -221,7 +221,7 @@ class Model:
         if self._overdue(found):
             self._end(found, State.CANCELLED, EXPIRED)
         else:
-            self._run_or_park(found, runs)
+            self._run_or_hold_back([found], runs)
         return runs, {found.lane: 1}
 
     def _claim_at_once(self, lanes: Mapping[Lane, int]) -> tuple[list[Expected], dict[Lane, int], bool]:
@@ -248,14 +248,18 @@ class Model:
                 job.attempt += 1
                 runs.append(Expected(job.new.id, job.attempt, job.losses >= 2))
         for job, admission in judged:
-            match admission:
-                case Waits(at=at, replaces=replaces):
-                    self.flow.free(job.new.id)
-                    job.state, job.reason, job.park_key = State.PARKED, at.barrier, at.key
-                    if replaces:
-                        self._replace(job, at)
-                case Skipped(at=at):
-                    self._end(job, State.CANCELLED, f"skipped: limit {at.key} is full")
+            self.hold_back(job, admission)
+
+    def hold_back(self, job: Job, admission: Admission) -> None:
+        """Where it goes who may not run now."""
+        match admission:
+            case Waits(at=at, replaces=replaces):
+                self.flow.free(job.new.id)
+                job.state, job.reason, job.park_key = State.PARKED, at.barrier, at.key
+                if replaces:
+                    self._replace(job, at)
+            case Skipped(at=at):
+                self._end(job, State.CANCELLED, f"skipped: limit {at.key} is full")
 
     def _replace(self, newer: Job, at: Place) -> None:
         holders = self.flow.slots.get(at, set())

@@ -11,6 +11,7 @@ from tests.history.checker import check
 from tests.history.records import AttemptRow, History, JobRecord, KeyRow, Place, StoreRecord
 from tests.history.report import Report, Violation
 from tests.model.model import Job
+from tests.simulation.flow_tasks import PRINTER
 from tests.simulation.scene import Scene
 from tests.simulation.server import NOBODYS, Server
 from tests.simulation.story import RunSeen
@@ -26,13 +27,14 @@ _TOO_SHORT = 0.05
 
 def judge(scene: Scene) -> tuple[Report, list[str]]:
     """The report, and every sentence that says what was broken."""
-    story, server = scene.story, scene.server
-    report = check(History(tuple(story.calls)), History(tuple(story.lines)), _record(server), max_attempts=3)
+    story = scene.story
+    report = check(History(tuple(story.calls)), History(tuple(story.lines)), _record(scene), max_attempts=3)
     own = [*_overlaps(scene), *_answers(scene), *_lost_claims(scene), *_passed_around(scene)]
     return report, [*map(str, [*report.violations, *own]), *scene.world.objections]
 
 
-def _record(server: Server) -> StoreRecord:
+def _record(scene: Scene) -> StoreRecord:
+    server = scene.server
     model = server.model
     return StoreRecord(
         jobs={str(job_id): _job(server, job) for job_id, job in model.jobs.items()},
@@ -41,7 +43,14 @@ def _record(server: Server) -> StoreRecord:
         audit=tuple(server.audit),
         removed_workers=server.removed_workers,
         as_of=model.now,
+        ruled=_ruled(scene),
     )
+
+
+def _ruled(scene: Scene) -> frozenset[str]:
+    """What jobs carry does not tell how many might run: an operator said otherwise, or the clock of tokens was set."""
+    ruled = {PRINTER} if scene.narrowed else set()
+    return frozenset(ruled | ({"post"} if scene.clock_was_set else set()))
 
 
 def _job(server: Server, job: Job) -> JobRecord:
@@ -55,13 +64,15 @@ def _job(server: Server, job: Job) -> JobRecord:
         job.crashes,
         due_at=job.due_at if job.state is State.SCHEDULED else None,
         reason=job.reason,
+        started_at=server.leases[where.token].started_at if where.token is not None else 0.0,
     )
     attempts = [
         AttemptRow(token, lease.attempt, cause, lease.worker, lease.started_at, lease.ended_at)
         for token, cause in job.causes.items()
         for lease in (server.leases[token],)
     ]
-    return JobRecord(str(job_id), job.new.queue, (place,), tuple(attempts), job.new.max_attempts)
+    gates = job.new.gates
+    return JobRecord(str(job_id), job.new.queue, (place,), tuple(attempts), job.new.max_attempts, gates=gates)
 
 
 def _depths(server: Server) -> dict[str, int]:

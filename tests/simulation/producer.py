@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.history.records import Answer, Op
+from tests.simulation.flow_tasks import FLOWING
 from tests.simulation.replaced import signature_of
 from tests.simulation.scene import Scene
 from tests.simulation.server import NOBODYS
@@ -25,6 +26,7 @@ from holdfast.core.errors import (
     JobFailed,
     JobNotFound,
     JobStateError,
+    NotUnique,
     OutcomeUnknown,
     QueueFull,
     StoreUnavailable,
@@ -48,6 +50,7 @@ _ORDINARY = (
     "stubborn",
     "novel",
 )
+_FLOWING = tuple(FLOWING)
 
 
 class SimulatedProducer:
@@ -107,7 +110,7 @@ class SimulatedProducer:
 
     def _request(self, keyed: bool) -> Request:
         rng = self._rng
-        name = rng.choice(_ORDINARY)
+        name = rng.choice(_FLOWING if rng.random() < 0.3 else _ORDINARY)
         if rng.random() < 0.02:
             return Request(NOBODYS, (1,), {}, CallOptions(queue="work"))
         if self._deadly:
@@ -143,7 +146,7 @@ class SimulatedProducer:
             answer = Answer.UNKNOWN
             if (after_s := self._scene.world.now_s - asked_s) < self._scene.config.unknown_after_s:
                 self._scene.world.object_to(self.process, f"was told after {after_s:.2f} s that nobody knows")
-        except (QueueFull, IdempotencyConflict, StoreUnavailable):  # all of these say: for certain
+        except (QueueFull, IdempotencyConflict, NotUnique, StoreUnavailable):  # all of these say: for certain
             answer = Answer.FAIL
         for request, job_id, other in zip(requests, ids, told, strict=True):
             self._write(Op.ENQUEUE, job_id, answer, other, request)

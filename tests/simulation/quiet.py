@@ -36,7 +36,7 @@ class QuietWorld:
         server = self.scene.server
         server.tick()
         job = a_job(task=task, queue=DEFINED[task].options.queue, payload=b'{"args":[%d],"kwargs":{}}' % n)
-        server.insert_jobs([job], whole=False)
+        server.insert_jobs([job], whole=False, admit=True)
         self.model.jobs[job.id].losses = losses
         self.scene.network.tell(server.note_moves())
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tests.history.report import Report
 from tests.simulation.judge import judge
 from tests.simulation.nemesis import Nemesis
+from tests.simulation.operator import Operator
 from tests.simulation.producer import SimulatedProducer
 from tests.simulation.replaced import replaced
 from tests.simulation.scene import Scene
@@ -59,6 +60,7 @@ def _play(world: World, only: str | None) -> Outcome:
     scene.workers += [SimulatedWorker(scene, number) for number in range(workers)]
     scene.producers += [SimulatedProducer(scene, number) for number in range(scene.rng.choice((1, 1, 2)))]
     Nemesis(scene, only=only)
+    Operator(scene)
     world.run(lambda: False, limit_s=scene.faults_last_s)
     if not _comes_to_rest(scene):
         world.objections.append(f"no rest within {REST_WITHIN_S:g} s of virtual time: {scene.unrest()}")

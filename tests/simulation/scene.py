@@ -47,6 +47,8 @@ class Scene:
         self.deploy_ends = world.seed % 2 == 0
         """Whether all workers know all tasks in the end; if not, old and new ones stay side by side."""
         self.clock_was_set = False
+        self.narrowed = False
+        """An operator has set a limit otherwise than its task does."""
         self.is_over = False
         """No process is started any more."""
 

@@ -11,9 +11,11 @@ from uuid import UUID
 from tests.history.records import AuditOp, AuditRow
 from tests.model.leading import Leading
 from tests.model.model import Expected, Job, Model
+from tests.simulation.flow_server import FlowServer
 from tests.simulation.process import EPOCH_S
 from tests.simulation.world import World
 
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.errors import LeaseLost, StoreUnavailable
 from holdfast.core.fairness import Lane
@@ -68,12 +70,13 @@ class Lease(NamedTuple):
     ended_s: float = float("inf")
 
 
-class Server:
+class Server(FlowServer):
     """Synchronous: each call is one transaction."""
 
     def __init__(self, world: World, *, lanes_at_once: bool) -> None:
         self._world = world
         self.model = Model(EPOCH_S, lanes_at_once=lanes_at_once)
+        self.serves_at_once = not lanes_at_once  # as the stores do that look at their lanes in that way
         self.ahead_s = 0.0
         """By how much the clock that decides leases was set forward."""
         self.audit: list[AuditRow] = []
@@ -97,7 +100,9 @@ class Server:
         self.model.now = EPOCH_S + self._world.now_s + self.ahead_s
 
     def note_moves(self) -> Hint:
-        """After each verb: the trail, and what others may want to hear of."""
+        """After each verb: who waited for what it freed, the trail, and what others may want to hear of."""
+        if self._touched:
+            self.serve_freed()
         hint = Hint.NOTHING
         if not self._touched:
             return hint
@@ -155,9 +160,9 @@ class Server:
 
     # ------------------------------------------------------------ enqueue
 
-    def insert_jobs(self, jobs: Sequence[NewJob], *, whole: bool) -> list[InsertResult]:
+    def insert_jobs(self, jobs: Sequence[NewJob], *, whole: bool, admit: bool) -> list[InsertResult]:
         self._touched = True
-        return self.model.insert(jobs, whole=whole)
+        return self.model.insert(jobs, whole=whole, admit=admit)
 
     def cancel_jobs(self, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
         self._touched = True
@@ -222,7 +227,9 @@ class Server:
             )
         return Claim(claimed, scanned, lonely)
 
-    def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
+    def settle_jobs(
+        self, worker: WorkerId, settlements: Sequence[Settlement], marks: Sequence[BreakerMark] = ()
+    ) -> list[Verdict]:
         self._touched = True
         verdicts = []
         for settlement in settlements:
@@ -230,6 +237,7 @@ class Server:
             verdict = may_be[0] if len(may_be) == 1 else self._world.rng.choice(may_be)
             self.verdicts[verdict] += 1
             verdicts.append(verdict)
+        self.model.mark(marks, zip(settlements, verdicts, strict=True))
         return verdicts
 
     def record_progress(self, worker: WorkerId, job_id: JobId, token: int) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from tests.simulation.flow_tasks import FLOWING, failing, flowing
 from tests.simulation.replaced import current_process
 from tests.simulation.scene import Scene
 
@@ -152,6 +153,18 @@ async def novel(n: int) -> int:
     with scene.story.told(job, current_process()):
         scene.story.effect(job)
         return n
+
+
+def _flowing(name: str) -> None:
+    async def body(n: int) -> int:
+        return await (failing if name == "banking" else flowing)(_scene(), n)
+
+    body.__name__ = body.__qualname__ = name
+    _task(**FLOWING[name])(body)
+
+
+for _name in FLOWING:
+    _flowing(_name)
 
 
 def registry(*, newer: bool) -> Registry:

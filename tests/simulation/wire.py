@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from tests.simulation.flow_wire import FlowWire
 from tests.simulation.process import Process
 from tests.simulation.server import Server
 from tests.simulation.weather import Fate, Weather
 
+from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.errors import HoldfastError, StoreUnavailable
 from holdfast.core.fairness import Lane
@@ -54,7 +56,7 @@ class Network:
             wire.hear(hint)
 
 
-class Wire:
+class Wire(FlowWire):
     """A `Store`, as far as the simulated processes use one."""
 
     def __init__(self, process: Process, network: Network) -> None:
@@ -160,7 +162,8 @@ class Wire:
     async def insert_jobs(
         self, jobs: Sequence[NewJob], *, whole: bool = False, admit: bool = True
     ) -> list[InsertResult]:
-        return await self._ask("insert_jobs", partial(self._server.insert_jobs, tuple(jobs), whole=whole))
+        put_in = partial(self._server.insert_jobs, tuple(jobs), whole=whole, admit=admit)
+        return await self._ask("insert_jobs", put_in)
 
     async def cancel_jobs(self, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
         def execute() -> list[CancelAnswer]:
@@ -190,8 +193,11 @@ class Wire:
         claim = partial(self._server.claim_jobs, worker, dict(lanes), alone=alone)
         return await self._ask("claim_jobs", claim, begun_within_s=deadline_s)
 
-    async def settle_jobs(self, worker: WorkerId, settlements: Sequence[Settlement]) -> list[Verdict]:
-        return await self._ask("settle_jobs", partial(self._server.settle_jobs, worker, tuple(settlements)))
+    async def settle_jobs(
+        self, worker: WorkerId, settlements: Sequence[Settlement], *, marks: Sequence[BreakerMark] = ()
+    ) -> list[Verdict]:
+        settle = partial(self._server.settle_jobs, worker, tuple(settlements), tuple(marks))
+        return await self._ask("settle_jobs", settle)
 
     async def record_progress(
         self, worker: WorkerId, job_id: JobId, token: int, *, done: float, total: float | None, stage: str | None
@@ -250,13 +256,15 @@ class Wire:
     async def queue_settings(self) -> dict[str, QueueSettings]:
         return await self._ask("queue_settings", self._server.queue_settings)
 
-    async def set_queue(self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None) -> None:
+    async def set_queue(
+        self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None, by: str = ""
+    ) -> None:
         await self._ask("set_queue", partial(self._server.set_queue, queue, settings))
 
     async def tenant_weights(self) -> dict[str, float]:
         return await self._ask("tenant_weights", self._server.tenant_weights)
 
-    async def set_tenant_weight(self, tenant: str, weight: float | None) -> None:
+    async def set_tenant_weight(self, tenant: str, weight: float | None, *, by: str = "") -> None:
         await self._ask("set_tenant_weight", partial(self._server.set_tenant_weight, tenant, weight))
 
     async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:

@@ -16,13 +16,15 @@ _CHUNK = 500
 #: Whoever waited may soon wait again, so hints are listened to for so long after the last one.
 _LISTEN_ON_S = 1.0
 _NEVER_S = 3600.0
+#: Whoever closes an app waits no longer for an answer.
+_STOP_WITHIN_S = 2.0
 
 
 class Endings(Service):
     """Asks on every hint that something ended, and every `poll_s`; rests in proportion to what asking took."""
 
     def __init__(self, store: Store, *, poll_s: float) -> None:
-        super().__init__(name="endings")
+        super().__init__(name="endings", stop_timeout_s=_STOP_WITHIN_S)
         self._store = store
         self._poll_s = poll_s
         self._waiting: defaultdict[JobId, list[asyncio.Future[Ended]]] = defaultdict(list)

@@ -12,13 +12,15 @@ from holdfast.telemetry.events import ServiceCrashed
 from holdfast.telemetry.hub import Telemetry
 
 _AFTER_A_BUG_S = 5.0
+#: A worker that stops does not wait longer for an answer: whatever is asked here is asked again, by others.
+_STOP_WITHIN_S = 2.0
 
 
 class Periodic(Service):
     """Subclasses say what is done and how long to rest; several processes may do it at the same time."""
 
     def __init__(self, store: Store, *, telemetry: Telemetry, health: StoreHealth) -> None:
-        super().__init__()
+        super().__init__(stop_timeout_s=_STOP_WITHIN_S)
         self.store = store
         self.telemetry = telemetry
         self._health = health

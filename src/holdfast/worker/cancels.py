@@ -10,6 +10,9 @@ from holdfast.runtime.service import Service
 from holdfast.stores.base import LeaseStore
 from holdfast.worker.run import Interruption, Run
 
+#: What has stopped waits no longer for an answer.
+_STOP_WITHIN_S = 2.0
+
 
 class CancelWatch(Service):
     """Looks on every hint of a cancellation, and every `poll_s` while anything runs."""
@@ -23,7 +26,7 @@ class CancelWatch(Service):
         poll_s: float,
         on_crash: Callable[[Service, BaseException], None],
     ) -> None:
-        super().__init__(name="cancel-watch", on_crash=on_crash)
+        super().__init__(name="cancel-watch", stop_timeout_s=_STOP_WITHIN_S, on_crash=on_crash)
         self._store = store
         self._worker = worker
         self._runs = runs

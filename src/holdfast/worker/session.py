@@ -196,8 +196,9 @@ class Session:
     async def _sign_off(self, why: str) -> None:
         """Give back what is left. Not after the lease was lost: then it is others' business what becomes of it."""
         if not self._heartbeat.lost:
-            with contextlib.suppress(StoreError, NotOpen):  # then the lease runs out by itself
-                await self._store.hand_back_worker(self.id, cause=Cause.HANDED_BACK, why=why)
+            with contextlib.suppress(StoreError, NotOpen, TimeoutError):  # then the lease runs out by itself
+                async with asyncio.timeout(self._config.lease_s):
+                    await self._store.hand_back_worker(self.id, cause=Cause.HANDED_BACK, why=why)
         if self._board is not None:
             self._board.introduce(None)
 

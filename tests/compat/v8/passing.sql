@@ -22,6 +22,13 @@ UPDATE holdfast.active SET cancel_reason = coalesce(cancel_reason, $3) WHERE cti
     WHERE s.key = $2 AND s.kind = $1 FOR UPDATE OF a SKIP LOCKED))
 RETURNING job_id
 
+-- name: leave_ready
+-- Those for whom a slot of this limit is kept.
+DELETE FROM holdfast.ready WHERE ctid = ANY (ARRAY(
+    SELECT r.ctid FROM holdfast.slot s JOIN holdfast.ready r ON r.job_id = s.job_id
+    WHERE s.key = $2 AND s.kind = $1 FOR UPDATE OF r SKIP LOCKED))
+RETURNING job_id, attempt, queue
+
 -- name: leave_line
 -- Those who wait at a gate, but for some.
 DELETE FROM holdfast.parked WHERE ctid = ANY (ARRAY(

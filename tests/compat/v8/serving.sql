@@ -50,8 +50,8 @@ UPDATE holdfast.gate g SET full_at = f.full_at FROM unnest($1::text[], $2::times
 WHERE g.kind = 'rate' AND g.key = f.key AND g.full_at > f.full_at
 
 -- name: set_due
-UPDATE holdfast.gate g SET due_at = d.due_at FROM unnest($1::text[], $2::text[], $3::timestamptz[])
-    AS d (kind, key, due_at) WHERE g.kind = d.kind AND g.key = d.key AND g.due_at IS DISTINCT FROM d.due_at
+UPDATE holdfast.gate g SET due_at = d.due_at, freed = false FROM unnest($1::text[], $2::text[], $3::timestamptz[])
+    AS d (kind, key, due_at) WHERE g.kind = d.kind AND g.key = d.key
 
 -- name: due_by
 UPDATE holdfast.gate g SET due_at = least(g.due_at, d.due_at) FROM unnest($1::text[], $2::text[], $3::timestamptz[])

@@ -15,6 +15,7 @@ from holdfast.stores.base import Claim, Hint
 from holdfast.stores.postgres import claim, passing
 from holdfast.stores.postgres.floors import Floors
 from holdfast.stores.postgres.flow_verbs import FlowVerbs
+from holdfast.stores.postgres.serving import look_after
 from holdfast.stores.postgres.transaction import Tx
 
 #: Jobs with gates that are judged in one transaction.
@@ -93,8 +94,8 @@ class ClaimVerbs(FlowVerbs):
                 jobs += map(ClaimedJob._make, rows)
                 continue
             claiming = partial(passing.claim_attached, worker=worker, job_ids=some)
-            done = await self._engine.transact("claim_jobs", self._engine.claims, claiming, timed=False)
-            judged = await self._after(*done)
+            judged, tx = await self._engine.transact("claim_jobs", self._engine.claims, claiming, timed=False)
+            await look_after(self._engine, tx.freed)
             await self._after_judging(judged)
             jobs += judged.jobs
         return jobs

@@ -56,7 +56,7 @@ async def hold(
 ) -> Held:
     """Wait until nobody else has one of these in hand; from then on it is `tx.now`.
 
-    `claiming`: a limit at which others wait to be looked after is full for whoever comes now.
+    `claiming`: a limit of which a slot was freed for those who wait there is full for whoever comes now.
     """
     if not places:
         return Held(Usage(tx.now.timestamp(), rules=rules), {}, frozenset())

@@ -169,6 +169,8 @@ async def add_jobs(tx: Tx, jobs: Sequence[NewJob], *, whole: bool, shut: Mapping
         if index not in refused and job.id not in existing
     }
     placed = await _insert(tx, list(fresh.values()))
+    if any(take.replaces in placed for take in taking.values()):  # which wait for their tags, and are nowhere yet
+        await tx.close_verb()
     for index, take in taking.items():
         if take.replaces is not None:
             await cancel_jobs(tx, [take.replaces], reason=f"replaced by {jobs[index].id}")

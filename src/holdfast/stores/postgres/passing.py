@@ -52,10 +52,12 @@ async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> Judged:
     headless = [row for row in rows if row["task"] is None]
     left = [row for row in rows if row["task"] is not None] if headless else list(rows)
     candidates = [_candidate(row) for row in left]
-    has = {place for candidate in candidates for place in candidate.has}
-    holders = [row["job_id"] for row, candidate in zip(left, candidates, strict=True) if candidate.has]
+    has = {place for row in rows for place in _slots(row)}
+    holders = [row["job_id"] for row in rows if row["slots"]]
     held = await hold(tx, places_for(candidates, rules) | has, holders, rules, claiming=True)
     expired = [row for row in left if row["expires_at"] is not None and row["expires_at"] <= tx.now]
+    for place in (place for row in (*headless, *expired) for place in held.slots.get(row["job_id"], ())):
+        held.usage.held[place] -= 1  # they are about to end, and those behind them may go
     if expired:
         left = [row for row in left if row["expires_at"] is None or row["expires_at"] > tx.now]
         candidates = [_candidate(row) for row in left]
@@ -81,13 +83,13 @@ async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> Judged:
 
 
 def _candidate(row: Record) -> Candidate:
-    has = frozenset(_place(text) for text in row["slots"]) if row["slots"] else frozenset[Place]()
-    return Candidate(row["task"], row["queue"], row["tenant"], read_gates(row["gates"]), has)
+    return Candidate(row["task"], row["queue"], row["tenant"], read_gates(row["gates"]), _slots(row))
 
 
-def _place(text: str) -> Place:
-    kind, _, key = text.partition(" ")
-    return Place(Barrier(kind), key)
+def _slots(row: Record) -> frozenset[Place]:
+    """Those that it had when it was picked."""
+    texts = (text.partition(" ") for text in row["slots"])
+    return frozenset(Place(Barrier(kind), key) for kind, _, key in texts)
 
 
 def _claimed(row: Record, token: int) -> ClaimedJob:
@@ -166,10 +168,14 @@ async def replace_others(tx: Tx, waiting: Sequence[tuple[JobId, Waits, int]]) ->
         reason, place = f"replaced by {job_id}", verdict.at
         if await tx.fetch("passing.flag_holders", *place, reason):
             tx.hints |= Hint.CANCEL
+        kept = await tx.fetch("passing.leave_ready", *place)
+        for row in kept:
+            tx.left_ready(row["queue"])
         later = [other for other, _, _ in waiting[index:]]
         gone = await tx.fetch("passing.leave_line", *place, later, seq)
         for row in gone:
             tx.parked(row["queue"], -1)
+        gone += kept
         await end_jobs(tx, [Ending(row["job_id"], State.CANCELLED, row["attempt"], reason=reason) for row in gone])
 
 

@@ -7,6 +7,7 @@ from holdfast.core.settlement import Cancel
 from holdfast.core.state import State
 from holdfast.stores.base import CancelRequest, Store
 from holdfast.testing.contracts.arrange import (
+    LANE,
     Run,
     a_job,
     apply,
@@ -20,7 +21,7 @@ from holdfast.testing.contracts.arrange import (
     state,
     states,
 )
-from holdfast.testing.contracts.gates import nothing_is_left, use
+from holdfast.testing.contracts.gates import ELSEWHERE, nothing_is_left, use
 
 SKIP = SlotGate("report", 1, when_full=WhenFull.SKIP)
 REPLACE = SlotGate("build", 1, when_full=WhenFull.REPLACE)
@@ -102,6 +103,21 @@ async def check_who_was_leased_in_the_same_claim_is_replaced_as_well(store: Stor
     [request] = await store.cancel_requests(worker)
     assert request == CancelRequest(job.id, job.token, f"replaced by {ids[1]}"), f"and is asked to stop: {request}"
     assert await states(store, *ids[1:]) == [State.CANCELLED, State.PARKED], "the last one waits"
+
+
+async def check_who_was_let_go_and_has_not_begun_is_replaced_as_well(store: Store) -> None:
+    run = await start(store, gates=(REPLACE,))
+    [older] = await insert(store, a_job(gates=(REPLACE,), queue=ELSEWHERE.queue))
+    await drain(store, run.worker, ELSEWHERE)
+    await finish(store, run)
+    await serve(store)
+    assert await state(store, older) is State.READY, "the slot is kept for it"
+    [newer] = await insert(store, a_job(gates=(REPLACE,)))
+    assert (await store.claim_jobs(run.worker, {LANE: 1}, deadline_s=60)).jobs == [], "which the newer one finds"
+    found = await info(store, older)
+    assert (found.state, found.reason) == (State.CANCELLED, f"replaced by {newer}"), f"it waits, as others do: {found}"
+    await serve(store)
+    assert [job.id for job in await drain(store, run.worker)] == [newer], "and the newest runs"
 
 
 async def check_those_with_other_keys_are_left_alone(store: Store) -> None:

@@ -15,9 +15,11 @@ ALTER TABLE holdfast.slot SET (fillfactor = 90, autovacuum_vacuum_scale_factor =
 
 -- A gate is a row to hold while somebody judges or frees there; made at first use, gone when nobody uses it. `full_at`:
 -- when the bucket of a rate is full again. `due_at`: when to look after those who wait here; NULL: when something says so.
+-- `freed`: it is due because of a slot that was freed, which is for one of them.
 CREATE TABLE holdfast.gate (
     full_at  timestamptz,
     due_at   timestamptz,
+    freed    bool NOT NULL DEFAULT false,
     kind     text NOT NULL,
     key      text NOT NULL,
     PRIMARY KEY (kind, key)
@@ -332,7 +334,7 @@ END $$;
 
 -- hold_gates: from here to the commit nobody else judges or frees at these gates. What is taken of them, where that is
 -- anything; which slots these jobs have; and first the time, which is asked after the wait.
--- `_claiming`: where those who wait at a limit are to be looked after, it is full for everybody who comes now.
+-- `_claiming`: where a slot of a limit was freed for those who wait there, it is full for everybody who comes now.
 CREATE FUNCTION holdfast.hold_gates(
     _limits text[], _rates text[], _breakers text[], _pauses text[], _job_ids uuid[], _claiming bool
 ) RETURNS TABLE (
@@ -365,11 +367,10 @@ BEGIN
         FROM unnest(_limits) AS g (key) CROSS JOIN LATERAL (
             SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'limit') AS c (held) WHERE c.held > 0;
     END IF;
-    IF _claiming AND EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= holdfast.clock()) THEN
+    IF _claiming AND EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= holdfast.clock() AND d.freed) THEN
         RETURN QUERY SELECT NULL::uuid, 'limit', g.key, 2147483647::int8, NULL::timestamptz, NULL::float8[],
                             NULL::timestamptz, NULL::bool, NULL::timestamptz
-        FROM unnest(_limits) AS g (key) JOIN holdfast.gate d ON d.kind = 'limit' AND d.key = g.key
-        WHERE d.due_at <= holdfast.clock();
+        FROM unnest(_limits) AS g (key) JOIN holdfast.gate d ON d.kind = 'limit' AND d.key = g.key WHERE d.freed;
     END IF;
     IF cardinality(_rates) > 0 THEN
         RETURN QUERY SELECT NULL::uuid, 'rate', g.key, 0::int8, x.full_at, NULL::float8[], NULL::timestamptz, NULL::bool,
@@ -484,7 +485,7 @@ BEGIN
     SELECT 'limit', g.key FROM (SELECT DISTINCT key FROM unnest(_limits) AS u (key) WHERE key IS NOT NULL) g
     ORDER BY g.key
     ON CONFLICT (kind, key) DO UPDATE SET full_at = x.full_at WHERE false;
-    IF EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= holdfast.clock()) OR EXISTS (
+    IF EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= holdfast.clock() AND d.freed) OR EXISTS (
         SELECT 1 FROM unnest(_limits, _sizes) AS l (key, size) WHERE l.key IS NOT NULL GROUP BY l.key
         HAVING min(l.size) < count(*) + (SELECT count(*) FROM holdfast.slot s WHERE s.key = l.key AND s.kind = 'limit'))
     THEN
@@ -557,7 +558,8 @@ BEGIN
     ), forgotten AS (
         DELETE FROM holdfast.gate g WHERE g.ctid = ANY (ARRAY(SELECT at FROM seen WHERE unused AND NOT waited))
     ), due AS (
-        UPDATE holdfast.gate g SET due_at = _now WHERE g.ctid = ANY (ARRAY(SELECT at FROM seen WHERE waited))
+        UPDATE holdfast.gate g SET due_at = _now, freed = true
+        WHERE g.ctid = ANY (ARRAY(SELECT at FROM seen WHERE waited))
     )
     SELECT s.kind, s.key, s.waited FROM seen s;
 END $$;

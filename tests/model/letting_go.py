@@ -1,0 +1,56 @@
+"""Looking after gates as a store may do it: the gates in their order, of each the oldest who wait there."""
+
+from __future__ import annotations
+
+from tests.model.model import Job, Model
+
+from holdfast.core.gates import Barrier, Passed, Place, Skipped, Waits, admit
+from holdfast.core.state import State
+from holdfast.stores.flow import Served
+
+#: Whoever was let go as a probe may never be claimed, and nothing tells.
+AGAIN_S = 5.0
+
+
+def let_go(model: Model, *, limit: int, only: frozenset[Barrier] = frozenset(Barrier)) -> Served:
+    """Those who may pass now, or could wait elsewhere."""
+    unparked = moved = 0
+    due: list[float] = []
+    for place in sorted({job.at for job in model.jobs.values() if job.at is not None}):
+        if place.barrier not in only:
+            continue
+        gone, went_on, until = _let_go_from(model, place, limit - unparked - moved)
+        unparked, moved = unparked + gone, moved + went_on
+        due += [] if until is None else [until]
+    return Served(unparked, moved, max(0.0, min(due) - model.now) if due else None)
+
+
+def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float | None]:
+    unparked = moved = 0
+    usage = model.flow.usage(model.now)
+    for job in sorted((job for job in model.jobs.values() if job.at == place), key=lambda job: job.seq):
+        if unparked + moved >= most:
+            return unparked, moved, model.now
+        if job.at != place:
+            continue  # it was replaced meanwhile
+        [admission] = admit([model.flow.candidate(job.new)], usage)
+        match admission:
+            case Waits(at=at, until=until) if at == place:
+                if until is None and unparked and place.barrier is Barrier.BREAKER:
+                    until = model.now + AGAIN_S
+                if place.barrier is Barrier.RATE and not unparked:
+                    model.flow.full_at[place.key] = usage.full_at[place.key]
+                return unparked, moved, until
+            case Waits() | Skipped():
+                moved += 1
+                model.hold_back(job, admission)
+            case Passed():
+                unparked += 1
+                _make_ready(model, job)
+    return unparked, moved, None
+
+
+def _make_ready(model: Model, job: Job) -> None:
+    job.state = State.READY  # at its old place
+    if job.new.queue not in model.paused:
+        model.flow.keep(job.new)
