@@ -6,17 +6,12 @@ SELECT * FROM holdfast.claim_jobs($1, $2, $3, $4, $5, $6)
 -- name: hold_lease
 SELECT 1 FROM holdfast.worker WHERE id = $1 AND lease_until > holdfast.clock() FOR KEY SHARE
 
--- name: pick_attached
--- Jobs that were passed over by the ordinary claim, if they are still there and nobody else has them in hand.
+-- name: pick_alone
+-- The oldest job of a lane that must run alone; its columns are those of the function `pick_jobs`.
 SELECT r.job_id, r.queue, r.priority, r.attempt, r.losses, r.crashes, r.attached, r.tag, r.seq,
-       j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.limit_key, j.limit_size
-FROM holdfast.ready r LEFT JOIN holdfast.job j ON j.id = r.job_id
-WHERE r.job_id = ANY ($1) ORDER BY r.tag, r.seq FOR UPDATE OF r SKIP LOCKED
-
--- name: pick_lonely
--- The oldest job of these lanes that must run alone, the lanes in the order given.
-SELECT r.job_id, r.queue, r.priority, r.attempt, r.losses, r.crashes, r.attached, r.tag, r.seq,
-       j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.limit_key, j.limit_size
+       j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.gates,
+       ARRAY(SELECT s.kind || ' ' || s.key FROM holdfast.slot s WHERE s.job_id = r.job_id) AS slots,
+       EXISTS (SELECT 1 FROM holdfast.rule) AS ruled, holdfast.clock() AS now
 FROM holdfast.ready r LEFT JOIN holdfast.job j ON j.id = r.job_id
 WHERE r.queue = $1 AND r.priority = $2 AND r.losses >= 2
     AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = r.queue AND s.paused)
@@ -49,18 +44,6 @@ WITH heads AS (
 )
 DELETE FROM holdfast.parked p USING oldest o WHERE p.job_id = o.job_id
 RETURNING p.job_id, o.queue, o.priority, p.attempt, p.losses, p.crashes, p.attached, p.tag, p.seq
-
--- name: leave_ready
-DELETE FROM holdfast.ready WHERE job_id = ANY ($1)
-
--- name: lease
-INSERT INTO holdfast.active (job_id, queue, priority, attempt, losses, crashes, attached, tag, seq, worker, token,
-                             started_at)
-SELECT job_id, queue, priority, attempt + 1, losses, crashes, attached, tag, seq, $10,
-       holdfast.timeline() + nextval('holdfast.run'), $11
-FROM unnest($1::uuid[], $2::text[], $3::int2[], $4::int4[], $5::int2[], $6::int2[], $7::bool[], $8::int8[], $9::int8[])
-    AS p (job_id, queue, priority, attempt, losses, crashes, attached, tag, seq)
-RETURNING job_id, token
 
 -- name: stub_bodies
 -- A job whose body is gone ends visibly: the dead letter needs something to show.

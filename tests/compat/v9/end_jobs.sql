@@ -55,40 +55,5 @@ DELETE FROM holdfast.member WHERE join_id = ANY ($1)
 -- name: forget_arrivals
 DELETE FROM holdfast.arrival WHERE join_id = ANY ($1)
 
--- name: free_slots
-DELETE FROM holdfast.slot WHERE job_id = ANY ($1) RETURNING key
-
--- name: lock_limit
--- Taking, freeing and waiting for the slots of a limit happen one after the other, until the transaction ends.
-SELECT pg_advisory_xact_lock(hashtextextended('holdfast.slot ' || $1, 0))
-
--- name: try_lock_limit
--- The same for whoever does not wait.
-SELECT pg_try_advisory_xact_lock(hashtextextended('holdfast.slot ' || $1, 0))
-
--- name: take_slots
--- For as many of these jobs, in this order, as there is room for; those that have one keep it. Answers who has one.
-WITH held AS (SELECT count(*) AS slots FROM holdfast.slot WHERE key = $1),
-     asked AS (
-        SELECT a.job_id, a.size, EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.job_id = a.job_id) AS has, a.n
-        FROM unnest($2::uuid[], $3::int4[]) WITH ORDINALITY AS a (job_id, size, n)
-     ), ranked AS (SELECT job_id, size, row_number() OVER (ORDER BY n) AS rank FROM asked WHERE NOT has),
-     taken AS (
-        INSERT INTO holdfast.slot (job_id, key)
-        SELECT r.job_id, $1 FROM ranked r, held h WHERE h.slots + r.rank <= r.size RETURNING job_id
-     )
-SELECT job_id FROM taken UNION ALL SELECT job_id FROM asked WHERE has
-
--- name: oldest_waiters
--- The jobs that have waited longest for a slot of this limit, held here until we commit.
--- Served: claimed from by somebody, or by nobody because there is no worker at all. Without a size: the body is gone.
-SELECT p.job_id, coalesce(j.queue, p.queue) AS queue, coalesce(j.priority, 5) AS priority, p.attempt, p.losses,
-       p.crashes, p.attached, p.tag, p.seq, j.limit_size, (SELECT count(*) FROM holdfast.slot WHERE key = $1) AS held,
-       NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = p.queue AND s.paused)
-       AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
-            OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR p.queue = ANY (w.queues))) AS served
-FROM holdfast.parked p LEFT JOIN holdfast.job j ON j.id = p.job_id
-WHERE p.reason = 'limit' AND p.key = $1 ORDER BY p.seq LIMIT $2 FOR UPDATE OF p SKIP LOCKED
-
--- name: unpark
-DELETE FROM holdfast.parked WHERE job_id = ANY ($1)
+-- name: drop_slots
+DELETE FROM holdfast.slot WHERE job_id = ANY ($1) RETURNING kind, key

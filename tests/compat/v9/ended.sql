@@ -22,7 +22,7 @@ WHERE a.job_id = c.job_id AND a.token = c.token
 -- name: reopen
 -- A person's word counts for more than the old deadline.
 UPDATE holdfast.job SET expires_at = NULL WHERE id = ANY ($1)
-RETURNING id, queue, priority, limit_key IS NOT NULL AS attached
+RETURNING id, queue, priority, gates IS NOT NULL AS attached
 
 -- name: edit
 WITH held AS (SELECT job_id FROM holdfast.dead WHERE job_id = $1 FOR UPDATE)
@@ -42,6 +42,9 @@ DELETE FROM holdfast.attempt WHERE job_id = ANY ($1)
 
 -- name: drop_progress
 DELETE FROM holdfast.progress WHERE job_id = ANY ($1)
+
+-- name: drop_unique
+DELETE FROM holdfast.unique_key WHERE job_id = ANY ($1)
 
 -- name: drop_bodies
 DELETE FROM holdfast.job WHERE id = ANY ($1)

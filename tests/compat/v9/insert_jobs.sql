@@ -10,6 +10,13 @@ SELECT holdfast.insert_fair_jobs($1::uuid[], $2::bytea[], $3::int4[], $4::text[]
                                  $8::int4[], $9::bytea[], $10::text[], $11::bytea[], $12::bytea[], $13::int4[],
                                  $14::int4[], $15::text[], $16::int2[], $17::text[], $18::int4[], $19::uuid[])
 
+-- name: gated
+-- The same for jobs with gates, whether there are tenants or not.
+SELECT holdfast.insert_gated_jobs($1::uuid[], $2::bytea[], $3::int4[], $4::text[], $5::text[], $6::int2[], $7::text[],
+                                  $8::int4[], $9::bytea[], $10::text[], $11::bytea[], $12::bytea[], $13::int4[],
+                                  $14::int4[], $15::text[], $16::int2[], $17::text[], $18::int4[], $19::uuid[],
+                                  $20::text[], $21::text[], $22::int4[])
+
 -- name: ordinary
 -- The same where some of the ids may be there already.
 SELECT * FROM holdfast.insert_jobs($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::bytea[], $6::text[],
@@ -31,17 +38,35 @@ WHERE k.expires_at > $3
 -- name: take_keys
 SELECT * FROM holdfast.take_keys($1::text[], $2::text[], $3::bytea[], $4::uuid[], $5::float8[], $6::timestamptz)
 
--- name: bodies
+-- name: unique_holders
+-- Whose these keys are, and where he is; nowhere, if he is not there any more.
+SELECT u.key, u.job_id, CASE
+           WHEN j.id IS NULL THEN NULL WHEN d.job_id IS NOT NULL THEN CASE WHEN d.cancelled THEN 'cancelled' ELSE 'succeeded' END
+           WHEN x.job_id IS NOT NULL THEN 'dead' WHEN a.job_id IS NOT NULL THEN 'running'
+           WHEN t.job_id IS NOT NULL THEN 'scheduled' WHEN p.job_id IS NOT NULL THEN 'parked'
+           WHEN b.job_id IS NOT NULL THEN 'blocked' ELSE 'ready' END,
+       extract(epoch FROM j.created_at)::float8, extract(epoch FROM u.first_at)::float8
+FROM unnest($1::text[]) AS asked (key) JOIN holdfast.unique_key u ON u.key = asked.key
+LEFT JOIN holdfast.job j ON j.id = u.job_id
+LEFT JOIN holdfast.done d ON d.job_id = j.id LEFT JOIN holdfast.dead x ON x.job_id = j.id
+LEFT JOIN holdfast.active a ON a.job_id = j.id LEFT JOIN holdfast.timer t ON t.job_id = j.id
+LEFT JOIN holdfast.parked p ON p.job_id = j.id LEFT JOIN holdfast.blocked b ON b.job_id = j.id
+
+-- name: take_unique
+SELECT * FROM holdfast.take_unique($1::text[], $2::uuid[], $3::timestamptz[], $4::timestamptz[], $5::uuid[])
+
+-- name: write_bodies
 INSERT INTO holdfast.job (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers,
-                          expires_at, limit_key, limit_size, created_at)
+                          expires_at, gates, limit_key, limit_size, created_at)
 SELECT id, task, queue, priority, tenant, payload, options, max_attempts,
        CASE WHEN tags IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(tags::jsonb)) END,
        metadata, headers, coalesce($15::timestamptz + expires_in_s * interval '1 second', to_timestamp(expires_at)),
-       limit_key, limit_size, $15
+       gates, limit_key, limit_size, $15
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::text[], $6::bytea[], $7::bytea[], $8::int4[],
-            $9::text[], $10::bytea[], $11::bytea[], $12::float8[], $13::float8[], $14::text[], $16::int4[])
+            $9::text[], $10::bytea[], $11::bytea[], $12::float8[], $13::float8[], $14::text[], $16::text[],
+            $17::int4[])
     AS j (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers, expires_in_s,
-          expires_at, limit_key, limit_size)
+          expires_at, gates, limit_key, limit_size)
 ON CONFLICT DO NOTHING
 RETURNING id, expires_at
 

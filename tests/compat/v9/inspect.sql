@@ -14,7 +14,7 @@ SELECT j.id, j.task, j.queue, j.priority, j.tenant, j.payload, j.max_attempts, j
        coalesce(d.ended_at, x.ended_at) AS ended_at,
        coalesce(d.worker, x.worker, a.worker) AS worker,
        d.result, coalesce(d.reason, x.reason, p.reason, a.cancel_reason) AS reason, x.error_type, x.error_message,
-       a.cancel_reason IS NOT NULL AS cancel_requested,
+       p.key AS waits_at, a.cancel_reason IS NOT NULL AS cancel_requested,
        g.done, g.total, g.stage, g.at
 FROM unnest($1::uuid[]) AS asked (id) JOIN holdfast.job j ON j.id = asked.id
 LEFT JOIN holdfast.done d ON d.job_id = j.id LEFT JOIN holdfast.dead x ON x.job_id = j.id

@@ -1,13 +1,13 @@
 -- settle_jobs: every statement that touches `active` is fenced by job, token and worker.
 
--- name: ordinary
-SELECT * FROM holdfast.settle_jobs($1, $2, $3, $4)
+-- name: successes
+SELECT * FROM holdfast.settle_successes($1, $2, $3, $4, $5::text[], $6)
 
--- name: any
+-- name: outcomes
 -- The same for every outcome.
-SELECT * FROM holdfast.settle_runs($1, $2::uuid[], $3::int8[], $4::text[], $5::text[], $6::bytea[], $7::float8[],
-                                   $8::text[], $9::text[], $10::bool[], $11::text[], $12::text[], $13::text[],
-                                   $14::text[], $15::text[], $16, $17)
+SELECT * FROM holdfast.settle_outcomes($1, $2::uuid[], $3::int8[], $4::text[], $5::text[], $6::bytea[], $7::float8[],
+                                       $8::text[], $9::text[], $10::bool[], $11::text[], $12::text[], $13::text[],
+                                       $14::text[], $15::text[], $16, $17, $18::text[])
 
 -- name: leases
 DELETE FROM holdfast.active a USING unnest($2::uuid[], $3::int8[]) AS s (job_id, token)
@@ -30,12 +30,10 @@ FROM unnest($1::uuid[], $2::float8[], $3::int4[], $4::int2[], $5::int2[], $6::bo
     AS t (job_id, delay_s, attempt, losses, crashes, attached)
 LEFT JOIN holdfast.job j ON j.id = t.job_id
 
--- name: park
-INSERT INTO holdfast.parked (job_id, reason, key, tag, seq, attempt, losses, crashes, attached, parked_at, queue)
-SELECT p.*, $10, coalesce(j.queue, '')
-FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int4[], $7::int2[], $8::int2[], $9::bool[])
-    AS p (job_id, reason, key, tag, seq, attempt, losses, crashes, attached)
-LEFT JOIN holdfast.job j ON j.id = p.job_id
+-- name: wait
+INSERT INTO holdfast.parked (job_id, reason, key, tag, seq, attempt, losses, crashes, attached, queue, parked_at)
+SELECT *, $11 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int4[], $7::int2[], $8::int2[],
+                          $9::bool[], $10::text[])
 
 -- name: attempts
 INSERT INTO holdfast.attempt (job_id, token, number, cause, error_type, error_message, traceback, worker, started_at,

@@ -61,6 +61,9 @@ DELETE FROM holdfast.tenant_tag WHERE ctid = ANY (ARRAY(
 -- name: weights
 SELECT tenant, weight FROM holdfast.tenant_setting
 
+-- name: weight
+SELECT weight FROM holdfast.tenant_setting WHERE tenant = $1
+
 -- name: set_weight
 INSERT INTO holdfast.tenant_setting (tenant, weight) VALUES ($1, $2)
 ON CONFLICT (tenant) DO UPDATE SET weight = excluded.weight

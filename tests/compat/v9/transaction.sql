@@ -9,8 +9,8 @@ SELECT job_id, queue, priority, attempt, losses, crashes, attached, tag, coalesc
 FROM unnest($1::uuid[], $2::text[], $3::int2[], $4::int4[], $5::int2[], $6::int2[], $7::bool[], $8::int8[], $9::int8[])
     AS p (job_id, queue, priority, attempt, losses, crashes, attached, tag, seq)
 
--- name: change_depth
-INSERT INTO holdfast.depth_change (queue, change) SELECT * FROM unnest($1::text[], $2::int8[])
+-- name: change_depths
+INSERT INTO holdfast.depth_change (queue, change, parked) SELECT * FROM unnest($1::text[], $2::int8[], $3::int8[])
 
 -- name: breathe
 -- A moment in which others may finish what they have in hand.

@@ -25,8 +25,8 @@ ORDER BY expires_at LIMIT $2
 DELETE FROM holdfast.expiry e WHERE job_id = ANY ($1)
     AND EXISTS (SELECT 1 FROM holdfast.done d WHERE d.job_id = e.job_id)
 
--- name: leave
--- Out of whatever they wait in; those that were found, with the queue where it was `ready`.
+-- name: leave_all
+-- Out of whatever they wait in; those that were found, and which of the counted states they were in.
 WITH r AS (DELETE FROM holdfast.ready WHERE ctid = ANY (ARRAY(
                SELECT ctid FROM holdfast.ready WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED))
            RETURNING job_id, attempt, queue),
@@ -35,12 +35,12 @@ WITH r AS (DELETE FROM holdfast.ready WHERE ctid = ANY (ARRAY(
            RETURNING job_id, attempt),
      p AS (DELETE FROM holdfast.parked WHERE ctid = ANY (ARRAY(
                SELECT ctid FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED))
-           RETURNING job_id, attempt),
+           RETURNING job_id, attempt, queue),
      b AS (DELETE FROM holdfast.blocked WHERE ctid = ANY (ARRAY(
                SELECT ctid FROM holdfast.blocked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED))
            RETURNING job_id)
-SELECT job_id, attempt, queue FROM r UNION ALL SELECT job_id, attempt, NULL FROM t
-UNION ALL SELECT job_id, attempt, NULL FROM p UNION ALL SELECT job_id, 0, NULL FROM b
+SELECT job_id, attempt, queue, 'ready' AS state FROM r UNION ALL SELECT job_id, attempt, NULL, NULL FROM t
+UNION ALL SELECT job_id, attempt, queue, 'parked' FROM p UNION ALL SELECT job_id, 0, NULL, NULL FROM b
 
 -- name: flag_active
 UPDATE holdfast.active SET cancel_reason = coalesce(cancel_reason, $2) WHERE ctid = ANY (ARRAY(

@@ -47,7 +47,7 @@ DELETE FROM holdfast.active WHERE ctid = ANY (ARRAY(
 RETURNING job_id, token, worker, attempt, queue, priority, tag, seq, losses, crashes, started_at, cancel_reason,
           attached
 
--- name: unpark
+-- name: lift
 -- One whose body is gone comes along: its claim will tell.
 WITH gone AS (
     DELETE FROM holdfast.parked WHERE ctid = ANY (ARRAY(
@@ -56,5 +56,5 @@ WITH gone AS (
     RETURNING *
 )
 SELECT p.job_id, coalesce(j.queue, nullif(p.queue, ''), 'default'), coalesce(j.priority, 5), p.attempt, p.losses,
-       p.crashes, p.attached, p.tag, p.seq
+       p.crashes, p.attached, p.tag, p.seq, p.queue AS counted
 FROM gone p LEFT JOIN holdfast.job j ON j.id = p.job_id
