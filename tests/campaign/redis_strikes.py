@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from tests.campaign.app import QUEUES
 from tests.campaign.producer import Ledger
 from tests.proxies.redis import RedisProxy
 
@@ -104,7 +105,7 @@ class Probes:
             await asyncio.wait({self._task})
 
     async def _probe(self) -> None:
-        task = self._hf.named("swift").options(queue="default", priority=9, wait=30)
+        task = self._hf.named("swift").options(queue=QUEUES[1], priority=9, wait=30)
 
         async def ask() -> list[JobHandle[Any]]:
             asked_s = time.monotonic()

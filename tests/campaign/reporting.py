@@ -74,6 +74,7 @@ def collect(outcome: Outcome, *, command: str) -> dict[str, Any]:
 
 def _lines(f: dict[str, Any]) -> Iterator[str]:
     store = "PostgreSQL" if f["store"] == "postgres" else "SQLite"
+    store += " with Redis" if f["pickups_with_redis"] else ""
     yield f"# Campaign of {f['date'][:10]}: {f['jobs']:,} jobs on {store}"
     yield ""
     verdict = "Sound: no promise was broken." if f["sound"] else "**Not sound**: see the violations and incidents."
