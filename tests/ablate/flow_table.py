@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.ablate.ablation import Ablation
 from tests.ablate.client_gates_table import OF_USERS
 from tests.ablate.gates_table import OF_GATES
+from tests.ablate.postgres_gates_table import AT_POSTGRES_GATES
 from tests.ablate.sqlite_gates_table import AT_SQLITES_GATES
 
 CLASSES = "src/holdfast/core/error_classes.py"
@@ -14,6 +15,7 @@ FULL = ("tests/integration/test_full_queues.py",)
 FLOW_CONTROL = (
     *OF_GATES,
     *AT_SQLITES_GATES,
+    *AT_POSTGRES_GATES,
     *OF_USERS,
     Ablation(
         "P2",

@@ -31,9 +31,9 @@ WHILE_WAITING = (
     Ablation(
         "rule 11",
         "PostgreSQL: no slot is kept for a queue that nobody claims from",
-        POSTGRES + "end.py",
-        """if row["served"] and row["limit_size"]]""",
-        """if row["limit_size"]]""",
+        POSTGRES + "serving.py",
+        """line.let_go.append((row, tuple(slots) if row["served"] else ()))""",
+        """line.let_go.append((row, tuple(slots)))""",
         ("tests/contract/test_postgres.py", "-k", KEPT),
     ),
     Ablation(
@@ -56,16 +56,17 @@ WHILE_WAITING = (
         "rule 7",
         "PostgreSQL: a reap does not wait for a limit that is held elsewhere",
         POSTGRES + "end.py",
-        "if tx.left is None:",
-        "if tx.left is None or key:",
+        """    tx.freed |= {Barred(Barrier(kind), key) for kind, key in""",
+        """    await tx.fetch("serving.look_after", ["limit"], ["k"], True)
+    tx.freed |= {Barred(Barrier(kind), key) for kind, key in""",
         (IN_HAND, "-k", "reap"),
     ),
     Ablation(
         "rule 7",
         "PostgreSQL: a sweep passes over a limit that is held elsewhere",
         POSTGRES + "sweep.py",
-        "if await try_lock_limit(tx, key) else (0, 0)",
-        "if [await lock_limit(tx, key)] else (0, 0)",
+        """"serving.look_after", *columns_of([place]), False)""",
+        """"serving.look_after", *columns_of([place]), True)""",
         (IN_HAND, "-k", "passes_over"),
     ),
     Ablation(

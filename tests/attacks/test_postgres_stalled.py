@@ -31,7 +31,8 @@ def test_enqueues_go_on_while_every_other_verb_waits_for_a_limit(postgres_tables
                 for worker in workers
             ]
             query = (
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted "
+                f"AND pid IN (SELECT pid FROM pg_locks WHERE relation = '{gate}'::regclass)"
             )
             while await stalled.fetchval(query) < len(workers):
                 await asyncio.sleep(0.01)

@@ -8,19 +8,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 from tests.campaign.child import until
 from tests.faults.pair import Pair, pair
 from tests.faults.trial import PATIENCE_S
 
 from holdfast.core.gates import SlotGate
+from holdfast.core.job import JobId
+from holdfast.core.settlement import Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.runtime.failpoints import arm, release, wait_hit
-from holdfast.stores.base import Swept
+from holdfast.stores.base import JobFilter, Store, Swept
 from holdfast.testing.contracts.arrange import (
     LONG_S,
     PLENTY,
     Run,
     a_job,
+    claim,
     drain,
     enlist,
     finish,
@@ -74,6 +78,63 @@ def test_rule_7_a_reap_does_not_wait_for_a_limit_that_is_held_elsewhere(postgres
         for each in runs:
             await finish(one, each)
         await finish(one, await resume(one, run.id, worker=worker))
+
+    _in_a_pair(postgres_place, play)
+
+
+@pytest.mark.parametrize("way", ["short", "longer"])
+def test_a_freed_slot_is_not_for_whoever_comes_before_the_oldest_is_let_go(way: str, postgres_place: Path) -> None:
+    """The settlement has committed, and those who wait for its slot have not been looked after yet."""
+    gates = (SlotGate("k", 1), SlotGate("wide", 100)) if way == "longer" else (SlotGate("k", 1),)
+
+    async def play(stores: Pair) -> None:
+        one, other, *_ = stores
+        run = await start(one, gates=gates)
+        [oldest] = await insert(one, a_job(gates=gates))
+        assert await drain(one, run.worker) == []
+        [newcomer] = await insert(one, a_job(gates=gates))
+        arm("serve_gates.begin", "hang")
+        settling = asyncio.ensure_future(finish(one, run))
+        await wait_hit("serve_gates.begin")
+        assert await drain(other, await enlist(other)) == [], "somebody has waited for longer"
+        release("serve_gates.begin")
+        await settling
+        assert [await state(one, job_id) for job_id in (oldest, newcomer)] == [State.READY, State.PARKED]
+
+    _in_a_pair(postgres_place, play)
+
+
+def test_slots_of_the_same_limits_are_taken_in_any_order_without_a_deadlock(postgres_place: Path) -> None:
+    """Batches that need the same keys, each in another order, claimed and settled by several processes at once."""
+    keys = [SlotGate(f"key {number}", 3) for number in range(6)]
+    many = 240
+
+    async def work(store: Store) -> list[JobId]:
+        worker, done = await enlist(store), list[JobId]()
+        for _ in range(400):
+            jobs = await claim(store, worker, 12)
+            if jobs:
+                verdicts = await store.settle_jobs(worker, [Succeed(job.id, job.token, None) for job in jobs])
+                assert verdicts == [Verdict.APPLIED] * len(jobs)
+                done += [job.id for job in jobs]
+            elif not (await store.serve_gates(limit=PLENTY)).unparked and not await store.count_jobs(
+                JobFilter(state=State.PARKED), most=1
+            ):
+                break
+        return done
+
+    async def play(stores: Pair) -> None:
+        ids = await insert(
+            stores.one, *(a_job(gates=(keys[n % 6], keys[(n * 5 + 1) % 6], keys[(n * 3 + 2) % 6])) for n in range(many))
+        )
+        before = stores.where.glance().query(
+            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        )
+        found = await asyncio.gather(*(stores.in_a_thread(work) for _ in range(3)))
+        assert sorted(job_id for each in found for job_id in each) == sorted(ids)
+        after = stores.where.glance().query("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+        assert after == before
+        assert not any(await stores.one.sweep(limit=PLENTY))
 
     _in_a_pair(postgres_place, play)
 

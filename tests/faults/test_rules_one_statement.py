@@ -12,7 +12,8 @@ from tests.faults.pair import Pair, pair
 from tests.faults.trial import PATIENCE_S
 
 from holdfast.core.cause import Cause
-from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Verdict
+from holdfast.core.gates import SlotGate
+from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.runtime.failpoints import arm, release, wait_hit
 from holdfast.testing.contracts.arrange import (
@@ -142,6 +143,27 @@ def test_rule_4_a_job_that_somebody_just_begins_to_wait_for_releases_him(kind: s
         assert told == [Verdict.APPLIED]
         assert await state(one, follower.id) is State.READY
         assert await state(one, beside.id) is State.RUNNING
+
+    _in_a_pair(postgres_place, play)
+
+
+@pytest.mark.parametrize("kind", ["succeed", "bury"])
+def test_rule_4_also_when_the_job_holds_a_slot_of_a_limit(kind: str, postgres_place: Path) -> None:
+    """Then the run is one that something hangs on already, and only fresh eyes see what was added."""
+
+    async def play(stores: Pair) -> None:
+        one, other, *_ = stores
+        run = await start(one, gates=(SlotGate("printer", 1),))
+        [waiting] = await insert(one, a_job(gates=(SlotGate("printer", 1),)))
+        assert await claim(one, run.worker) == []
+        follower = a_job(waits_for=(run.id,), queue="after")
+        succeeded = Succeed(run.id, run.token, None)
+        flush: list[Settlement] = [succeeded if kind == "succeed" else KINDS[kind](run)]
+        inserting = insert(other, follower)
+        told = await _while_inside(stores, "insert_jobs", inserting, lambda: one.settle_jobs(run.worker, flush))
+        assert told == [Verdict.APPLIED]
+        assert await state(one, follower.id) is State.READY
+        assert await state(one, waiting) is State.READY, "and the slot goes on"
 
     _in_a_pair(postgres_place, play)
 

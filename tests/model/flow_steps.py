@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.core.breaker import CLOSED, Phase
 from holdfast.core.fairness import Lane
-from holdfast.core.job import JobId, NewJob, WorkerId
+from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueSettings
 from holdfast.core.state import State
 from holdfast.stores.base import Full, InsertResult, Store
@@ -82,15 +82,15 @@ class FlowSteps:
             count = self.do(self.store.move_jobs(chosen, queue=lane.queue, priority=lane.priority))
             assert count == sum(self.model.move(job_id, lane) for job_id in chosen)
 
-    def serve(self) -> None:
-        """Let the store look after its gates until none is due, and follow what it did."""
+    def serve(self) -> dict[JobId, JobInfo | None]:
+        """Let the store look after its gates until none is due, and follow what it did; where all jobs are now."""
         while True:
             found = self.do(self.store.serve_gates(limit=MANY))
             if found.next_due_in_s is None or found.next_due_in_s > 0:
                 break
-        ids = list(self.model.jobs)
-        infos = dict(zip(ids, self.do(self.store.job_infos(ids)), strict=True))
+        infos = dict(zip(self.asked, self.do(self.store.job_infos(list(self.asked))), strict=True))
         follow(self.model, infos, self.asked_to_stop, will_look=found.next_due_in_s is not None)
+        return infos
 
     def asked_to_stop(self) -> dict[JobId, str]:
         requests = [each for worker in self.workers for each in self.do(self.store.cancel_requests(worker))]

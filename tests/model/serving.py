@@ -30,8 +30,8 @@ def follow(model: Model, infos: Infos, asked_to_stop: Callable[[], Mapping[JobId
         lines.setdefault(job.at, []).append(job)
     stayed = {job.new.id: _stayed(job, infos[job.new.id]) for job in waiting}
     for place, line in lines.items():
-        # One that needs several slots may have gone to another gate and come back, while others passed.
-        simple = [job for job in line if len(job.new.gates) == 1]
+        # One with several gates may have gone to another and come back, while others passed; or have ended there.
+        simple = [job for job in line if len(model.flow.gates_of(job.new)) == 1 and not _ended(infos[job.new.id])]
         for older, younger in pairwise(simple):
             assert not stayed[older.new.id] or stayed[younger.new.id], (place, "not the oldest", older, younger)
     let_go = [job for job in waiting if _go_on(model, job, infos[job.new.id])]
@@ -43,11 +43,12 @@ def follow(model: Model, infos: Infos, asked_to_stop: Callable[[], Mapping[JobId
 
 
 def _stayed(job: Job, info: JobInfo | None) -> bool:
-    """Whether it is where it was; one that was cancelled meanwhile has not overtaken anybody."""
     assert info is not None, job
-    if info.state is State.PARKED:
-        return (info.reason, info.waits_at) == job.at
-    return info.state is not State.READY
+    return info.state is State.PARKED and (info.reason, info.waits_at) == job.at
+
+
+def _ended(info: JobInfo | None) -> bool:
+    return info is not None and info.state.ended
 
 
 def _go_on(model: Model, job: Job, info: JobInfo | None) -> bool:

@@ -384,8 +384,7 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
 
     def compare(self) -> None:
         """Every job is where the model has it, and came there by a move that is allowed."""
-        self.serve()
-        infos = dict(zip(self.asked, self.do(self.store.job_infos(list(self.asked))), strict=True))
+        infos = self.serve()
         for job_id, info in infos.items():
             job = self.model.jobs.get(job_id)
             if job is None or info is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any, assert_never
 
 from holdfast.core.breaker import BreakerGate
@@ -15,6 +16,7 @@ def gates_text(gates: tuple[Gate, ...]) -> str | None:
     return json.dumps([_listed(gate) for gate in gates], separators=(",", ":")) if gates else None
 
 
+@lru_cache(1000)
 def read_gates(text: str | None) -> tuple[Gate, ...]:
     """What `gates_text` made. The text is ours alone: users' words in it are keys and names."""
     return tuple(_gate(*entry) for entry in json.loads(text)) if text else ()

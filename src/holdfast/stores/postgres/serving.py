@@ -198,6 +198,8 @@ def _judge(place: Place, waiters: Sequence[Record], held: Held, line: _Line, *, 
                 return now + _AGAIN_S
             return None if verdict.until is None else max(verdict.until, now + _SOON_S)
         else:
+            if verdict.until is None and verdict.at in line.probed:  # the same for whoever goes on to that breaker
+                verdict = verdict._replace(until=now + _AGAIN_S)
             line.moved.append((row, verdict))
     return now if len(waiters) == many else None
 

@@ -103,7 +103,7 @@ def _take(
         if n in judged.stopped:
             continue
         (seq, tag, job_id, attempt, losses, crashes, task, payload, options, most, tenant, headers,
-         *_) = row  # fmt: skip
+         _, _, _) = row  # fmt: skip
         leases.append((job_id, token + n, worker.bytes, attempt + 1, *lane, tag, seq, losses, crashes, tx.now))
         jobs.append(
             ClaimedJob(
@@ -133,7 +133,7 @@ _ALL_RUN: Final = _Judged()
 def _judge(tx: Tx, lane: Lane, rows: Sequence[tuple[Any, ...]], rules: Rules) -> _Judged:
     """Body, deadline and gates; whoever may run has taken its slots and tokens."""
     ruled = rules is not NO_RULES and (rules.concern_everybody or rules.concern_queue(lane.queue))
-    if not ruled and all(row[_GATES] is row[_EXPIRES_AT] is None and row[_TASK] is not None for row in rows):
+    if not ruled and not [row for row in rows if row[_GATES] or row[_EXPIRES_AT] is not None or row[_TASK] is None]:
         return _ALL_RUN  # the ordinary batch
     stopped: set[int] = set()
     gated: list[tuple[int, Standing]] = []

@@ -11,7 +11,7 @@ from holdfast.core.job import ErrorInfo
 from holdfast.core.options import DEFAULT_PRIORITY, DEFAULT_QUEUE
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
-from holdfast.stores.sqlite.gates import free_slots
+from holdfast.stores.sqlite.gates import forget_slots, free_slots
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.transaction import Tx
@@ -64,11 +64,11 @@ def _run_of(ending: Ending) -> tuple[object, ...]:
 def let_go(tx: Tx, job_ids: Sequence[bytes]) -> None:
     """Deadlines, slots and joins of jobs that have ended; the fast path of settle comes here directly."""
     tx.hints |= Hint.ENDED
-    expiries, slots, members = tx.db.execute(SQL["attached"]).fetchone()
+    expiries, slots, members, waiters = tx.db.execute(SQL["attached"]).fetchone()
     if expiries:
         tx.db.executemany(SQL["drop_expiry"], [(job_id,) for job_id in job_ids])
     if slots:
-        free_slots(tx, job_ids)
+        (free_slots if waiters else forget_slots)(tx, job_ids)
     if members:
         _arrive(tx, job_ids)
 

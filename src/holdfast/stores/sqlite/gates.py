@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -25,6 +27,7 @@ def read_rules(db: sqlite3.Connection) -> Rules:
 
 def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
     """Add what is taken of the gates of these, where the usage does not know it yet."""
+    counted: defaultdict[Barrier, list[str]] = defaultdict(list)
     for place in places_of(candidates, usage.rules):
         match place.barrier:
             case Barrier.RATE:
@@ -35,13 +38,13 @@ def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
             case Barrier.BREAKER if place.key not in usage.breakers:
                 usage.breakers[place.key] = state = breakers.read(tx.db, place.key)
                 if state.phase(tx.now) is not Phase.CLOSED:
-                    usage.held[place] = _held(tx, place)
+                    counted[place.barrier].append(place.key)
             case Barrier.LIMIT if place not in usage.held:
-                usage.held[place] = _held(tx, place)
-
-
-def _held(tx: Tx, place: Place) -> int:
-    return int(tx.db.execute(SQL["held"], place).fetchone()[0])
+                usage.held[place] = 0
+                counted[place.barrier].append(place.key)
+    for barrier, keys in counted.items():
+        for key, count in tx.db.execute(SQL["held"], (barrier, json.dumps(keys))):
+            usage.held[Place(barrier, key)] = count
 
 
 def slots_of(tx: Tx, job_id: bytes) -> frozenset[Place]:
@@ -63,6 +66,11 @@ def free_slots(tx: Tx, job_ids: Sequence[bytes]) -> None:
     """Jobs that no longer run free their slots; those who wait for them are served at the end of the verb."""
     for job_id in job_ids:
         note_freed(tx, tx.db.execute(SQL["free"], (job_id,)).fetchall())
+
+
+def forget_slots(tx: Tx, job_ids: Sequence[bytes]) -> None:
+    """The same where nobody waits for any slot."""
+    tx.db.executemany(SQL["forget"], [(job_id,) for job_id in job_ids])
 
 
 def free_reserved(tx: Tx, queue: str) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from holdfast.core.gates import Barrier, Candidate, Passed, Place, Usage, Waits, admit
+from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Usage, Waits, admit
 from holdfast.core.gates_text import read_gates
 from holdfast.stores.flow import Served
 from holdfast.stores.sqlite.admission import Standing, hold_back, unpark
@@ -127,7 +127,7 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
                     tx.db.execute(GATES["spend"], (place.key, usage.full_at[place.key]))
                 return _Outcome(unparked, moved, _again_at(tx, admission, probed=bool(unparked)))
             if not isinstance(admission, Passed):
-                hold_back(tx, waiter, admission)
+                hold_back(tx, waiter, _looked_after(tx, admission))
                 moved += isinstance(admission, Waits)
                 continue
             unpark(tx, waiter)
@@ -137,6 +137,13 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
             tx.enter_ready([waiter.ready])
             unparked += 1
     return _Outcome(unparked, moved, tx.now)
+
+
+def _looked_after(tx: Tx, admission: Admission) -> Admission:
+    """Whoever goes on to a breaker may wait there for a probe that was only let go, which tells nothing either."""
+    if isinstance(admission, Waits) and admission.at.barrier is Barrier.BREAKER and admission.until is None:
+        return admission._replace(until=tx.now + _UNTOLD_S)
+    return admission
 
 
 def _again_at(tx: Tx, waits: Waits, *, probed: bool) -> float | None:

@@ -13,6 +13,7 @@ from holdfast.testing.contracts.arrange import (
     ERROR,
     LONG_S,
     PLENTY,
+    TASK,
     Run,
     a_job,
     claim,
@@ -185,6 +186,21 @@ async def check_whoever_is_not_claimed_as_a_probe_does_not_block_the_next(store:
     if await state(store, second) is State.PARKED:
         assert found.next_due_in_s is not None, f"nothing was freed, so somebody has to look by himself: {found}"
         assert found.next_due_in_s <= 60, f"before long: {found}"
+
+
+async def check_nor_does_he_block_whoever_comes_there_from_another_gate(store: Store) -> None:
+    await _opened(store, BRIEF)
+    first, second = await insert(store, a_job(gates=(BRIEF,)), a_job(gates=(BRIEF,)))
+    await store.set_paused(task=TASK, paused=True, by="somebody")
+    assert await drain(store, await enlist(store)) == [], "it is paused"
+    await store.set_paused(task=TASK, paused=False, by="somebody")
+    await serve(store)
+    assert await states(store, first, second) == [State.READY, State.PARKED], "one is let go"
+    assert await use(store, AT_BANK) == (0, 1), "the other waits at the breaker now"
+    await store.cancel_jobs([first], reason="not needed")
+    found = await store.serve_gates(limit=PLENTY)
+    if await state(store, second) is State.PARKED:
+        assert found.next_due_in_s is not None, f"nothing was freed, so somebody has to look by himself: {found}"
 
 
 async def check_a_run_from_before_that_succeeds_closes_it_for_all_who_wait(store: Store) -> None:

@@ -4,7 +4,8 @@
 SELECT what, name, size, count, per_s, burst FROM rule
 
 -- name: held
-SELECT count(*) FROM slot WHERE kind = ? AND key = ?
+-- Of one kind, by key, where any is.
+SELECT s.key, count(*) FROM json_each(?2) e CROSS JOIN slot s ON s.kind = ?1 AND s.key = e.value GROUP BY s.key
 
 -- name: full_at
 SELECT full_at FROM gate WHERE kind = 'rate' AND key = ?
@@ -17,6 +18,9 @@ INSERT INTO slot (kind, key, job_id) VALUES (?, ?, ?)
 
 -- name: free
 DELETE FROM slot WHERE job_id = ? RETURNING kind, key
+
+-- name: forget
+DELETE FROM slot WHERE job_id = ?
 
 -- name: free_reserved
 -- Of jobs that wait in a queue: whoever claims from it takes them again.

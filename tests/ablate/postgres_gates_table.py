@@ -1,0 +1,131 @@
+"""The safeguards of gates in the PostgreSQL store: how each is taken out, and which tests must then go red."""
+
+from __future__ import annotations
+
+from tests.ablate.ablation import Ablation
+
+POSTGRES = "src/holdfast/stores/postgres/"
+FLOW = POSTGRES + "migrations/0008_flow.sql"
+IN_HAND = "tests/faults/test_rules_limits_in_hand.py"
+BETWEEN = "tests/faults/test_rules_between_statements.py"
+ONE_STATEMENT = "tests/faults/test_rules_one_statement.py"
+
+
+def _contract(topic: str) -> tuple[str, ...]:
+    return ("tests/contract/test_postgres.py", "-k", topic)
+
+
+AT_POSTGRES_GATES = (
+    Ablation(
+        "rule 11",
+        "PostgreSQL: the slots of a limit are taken one transaction after the other, the short way",
+        FLOW,
+        "(SELECT DISTINCT key FROM unnest(_limits) AS u (key) WHERE key IS NOT NULL) g",
+        "(SELECT DISTINCT key FROM unnest(_limits) AS u (key) WHERE false) g",
+        (BETWEEN, "-k", "rule_11"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: where anybody might have to wait, the short way judges nobody",
+        FLOW,
+        "HAVING min(l.size) < count(*) + (SELECT count(*) FROM holdfast.slot s",
+        "HAVING min(l.size) < (SELECT count(*) FROM holdfast.slot s",
+        _contract("limits"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: rules are asked before a job is claimed the short way",
+        FLOW,
+        "    IF EXISTS (SELECT 1 FROM holdfast.rule) THEN",
+        "    IF false THEN",
+        _contract("rules or limits"),
+    ),
+    Ablation(
+        "order",
+        "PostgreSQL: a freed slot is for those who wait, not for whoever comes, the short way",
+        FLOW,
+        "    IF EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= holdfast.clock() AND d.freed) OR EXISTS (",
+        "    IF EXISTS (",
+        (IN_HAND, "-k", "whoever_comes and short"),
+    ),
+    Ablation(
+        "order",
+        "PostgreSQL: a freed slot is for those who wait, not for whoever comes",
+        FLOW,
+        "ON d.kind = 'limit' AND d.key = g.key WHERE d.freed;",
+        "ON d.kind = 'limit' AND d.key = g.key WHERE false;",
+        (IN_HAND, "-k", "whoever_comes and longer"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: a settlement makes the gates due whose slots it frees",
+        FLOW,
+        "        UPDATE holdfast.gate g SET due_at = _now, freed = true\n",
+        "        UPDATE holdfast.gate g SET due_at = g.due_at\n",
+        _contract("limits"),
+    ),
+    Ablation(
+        "rule 7",
+        "PostgreSQL: whoever frees slots of gates that are in somebody's hand comes again",
+        POSTGRES + "serving.py",
+        "        for place in passed:  # not there any more, or in somebody's hand",
+        "        for place in ():",
+        ("tests/attacks/test_postgres_stalled.py",),
+    ),
+    Ablation(
+        "rule 4",
+        "PostgreSQL: a success of a job with a slot sees who has just begun to wait for it",
+        FLOW,
+        """    IF EXISTS (SELECT 1 FROM holdfast.member) AND EXISTS (
+        SELECT 1 FROM unnest(_settled_ids)""",
+        """    IF false AND EXISTS (
+        SELECT 1 FROM unnest(_settled_ids)""",
+        (ONE_STATEMENT, "-k", "rule_4 and succeed"),
+    ),
+    Ablation(
+        "rule 4",
+        "PostgreSQL: any end of a job with a slot sees who has just begun to wait for it",
+        FLOW,
+        "    IF EXISTS (SELECT 1 FROM unnest(_settled_ids) AS e (job_id) JOIN",
+        "    IF false AND EXISTS (SELECT 1 FROM unnest(_settled_ids) AS e (job_id) JOIN",
+        (ONE_STATEMENT, "-k", "rule_4 and slot and bury"),
+    ),
+    Ablation(
+        "gates",
+        "PostgreSQL: tokens are spent in the claim's transaction",
+        FLOW,
+        "    IF cardinality(_rates) > 0 THEN\n        UPDATE",
+        "    IF false THEN\n        UPDATE",
+        _contract("rates"),
+    ),
+    Ablation(
+        "gates",
+        "PostgreSQL: whoever is held back at its claim keeps no slot",
+        POSTGRES + "passing.py",
+        "                freed.append(job_id)",
+        "                pass",
+        _contract("gates"),
+    ),
+    Ablation(
+        "gates",
+        "PostgreSQL: a success reaches a breaker that is not closed",
+        FLOW,
+        """        WHERE b.open_until IS NOT NULL) THEN
+        RETURN;
+    END IF;
+    IF NOT _attached THEN""",
+        """        WHERE false) THEN
+        RETURN;
+    END IF;
+    IF NOT _attached THEN""",
+        _contract("breakers"),
+    ),
+    Ablation(
+        "P4",
+        "PostgreSQL: a unique key that somebody else was quicker with is read again",
+        FLOW,
+        "        WHERE u.job_id = _befores[array_position(_job_ids, excluded.job_id)]\n",
+        "        WHERE true\n",
+        _contract("unique"),
+    ),
+)
