@@ -66,7 +66,7 @@ class Holdfast:
 
     - `url`: the store, as `postgresql://user@host/database`, `sqlite:///file.db`, or `:memory:` for tests. Defaults to
       the setting `url` (`HOLDFAST_URL`), else `sqlite:///holdfast.db` in the current directory.
-    - `redis`: a Redis beside a PostgreSQL store, as `redis://host:6379/0`, which wakes workers at once.
+    - `redis`: a Redis beside a PostgreSQL store, as `redis://host:6379/0`, which wakes workers and shares out the work.
     - `defaults`: options for all tasks of this app; `queue_defaults`: for those of a queue, by its name.
     - `errors`: rows of the table of errors that are asked before the built-in ones; `hf.errors` is the whole table.
     - `lifespan`: an async generator (or context manager) function that gets the app; a worker runs it around its work.

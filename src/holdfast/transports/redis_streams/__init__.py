@@ -1,4 +1,4 @@
-"""Redis Streams: wakes workers in well under a millisecond, and shares work out among any number of them."""
+"""Redis Streams: wakes one worker for each job, and shares work out without all of them meeting in the store."""
 
 from __future__ import annotations
 
