@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import statistics
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeAlias
@@ -19,11 +20,12 @@ from bench import (
     postgres_library,
     postgres_loop,
     postgres_server,
+    redis_calls,
     scenarios,
     supervised,
 )
 from bench.race import Cost, Figures
-from holdfast.local import LocalPostgres
+from holdfast.local import LocalPostgres, LocalRedis
 
 #: What a measurement is called, the unit of its figures, how it is taken; None where it cannot be taken here.
 Measures: TypeAlias = dict[str, tuple[str, Callable[[], object]]]
@@ -63,6 +65,41 @@ def sqlite_measures(jobs: int) -> Measures:
         "pickup from another process, p50 p99": ("ms", lambda: asyncio.run(scenarios.pickup_elsewhere(200))),
         "idle worker: memory, CPU": ("MB %", lambda: asyncio.run(scenarios.idle_worker(5.0))),
     }
+
+
+def redis_measures(jobs: int, server: LocalPostgres, redis: LocalRedis) -> Measures:
+    """The same PostgreSQL with and without a Redis beside it, one after the other."""
+
+    def library(scenario: str, processes: int, url: str) -> Figures:
+        fresh = postgres_server.fresh_database(server)
+
+        def cost() -> Cost:
+            return postgres_server.cost(server)
+
+        return postgres_library.measure(fresh, scenario, jobs, processes=processes, cost=cost, redis=url)
+
+    def pair(name: str, scenario: str, processes: int = 1) -> Measures:
+        return {
+            f"redis: {name}": (_COSTS, lambda: library(scenario, processes, redis.url)),
+            f"redis: {name}, without it": (_COSTS, lambda: library(scenario, processes, "")),
+        }
+
+    measures: Measures = {}
+    for name, pickup in (("one process", postgres_library.pickup), ("two", postgres_library.pickup_elsewhere)):
+        for said, url in (("", redis.url), (", without it", "")):
+            measures[f"redis: pickup in {name}, p50 p99{said}"] = (
+                "ms",
+                lambda pickup=pickup, url=url: pickup(postgres_server.fresh_database(server), 300, redis=url),  # type: ignore[misc]
+            )
+    measures |= pair("enqueue in bulk", "bulk") | pair("enqueue, 100 callers", "callers")
+    for processes, name in ((1, "one worker"), (2, "two workers"), (4, "four workers")):
+        measures |= pair(f"drain, {name}", "drain", processes)
+    for batch in (1000, 100, 1):
+        measures[f"redis: publish and fetch a job, {batch} at once"] = (
+            "µs of client CPU",
+            lambda batch=batch: redis_calls.per_job(redis.url, batch),  # type: ignore[misc]
+        )
+    return measures
 
 
 def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> Measures:
@@ -124,16 +161,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured (default 3)")
     parser.add_argument("--jobs", type=int, default=20_000, help="jobs per measurement (default 20,000)")
     parser.add_argument("--only", default="", help="only scenarios whose name contains this")
-    parser.add_argument("--store", choices=["sqlite", "postgres"], help="only this store's (default: both)")
+    parser.add_argument("--store", choices=["sqlite", "postgres", "redis"], help="only this one's (default: all)")
     parser.add_argument("--peer-python", default=sys.executable, help="a Python that has pgqueuer (default: this one)")
     options = parser.parse_args()
     with contextlib.ExitStack() as cleanup:
         measures: Measures = {}
-        if options.store != "postgres":
+        if options.store in (None, "sqlite"):
             measures |= sqlite_measures(options.jobs)
         if options.store != "sqlite":
             server = cleanup.enter_context(postgres_server.running())
+        if options.store in (None, "postgres"):
             measures |= postgres_measures(options.jobs, server, peer_python=options.peer_python)
+        if options.store in (None, "redis"):
+            place = tempfile.mkdtemp(prefix="holdfast-bench-")
+            redis = cleanup.enter_context(LocalRedis(place, temporary=True))
+            measures |= redis_measures(options.jobs, server, redis)
         report(measures, rounds=options.rounds, only=options.only)
 
 

@@ -41,3 +41,9 @@ async def note_start(number: int, path: str | None = None) -> None:
 
 if __name__ == "__main__":
     hf.run_worker()
+
+
+@hf.task
+async def say_when() -> float:
+    """When it was run; monotonic times are comparable between processes on one machine."""
+    return time.monotonic()

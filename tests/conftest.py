@@ -10,7 +10,12 @@ import pytest
 # Here, and not beside the contract tests: it has to come before anything imports them.
 pytest.register_assert_rewrite("holdfast.testing.contracts")
 
-pytest_plugins = ["tests.postgres.fixtures", "tests.postgres.emptied", "tests.postgres.bouncer"]
+pytest_plugins = [
+    "tests.postgres.fixtures",
+    "tests.postgres.emptied",
+    "tests.postgres.bouncer",
+    "tests.redis.fixtures",
+]
 
 # A shell starts what it puts into the background with SIGINT ignored. Processes that tests start would inherit that,
 # and a test that presses Ctrl-C would wait for ever.

@@ -21,7 +21,7 @@ from holdfast.core.queue import parse_served
 from holdfast.core.queue_options import QueueOptions, parse_queue_options
 from holdfast.core.routing import Rule, parse_routes
 from holdfast.core.shown import shown
-from holdfast.core.urls import check_schema, is_postgres, mask, sqlite_path
+from holdfast.core.urls import check_redis, check_schema, is_postgres, mask, sqlite_path
 
 _DAY_S = 86_400.0
 _TEN_YEARS_S = 3650 * 86_400
@@ -99,6 +99,10 @@ class Config:
     schema: str = _setting("holdfast", "The schema of a PostgreSQL database in which the tables are.")
     pooled: bool = _setting(
         False, "Whether the way to PostgreSQL leads through a PgBouncer in transaction mode: then workers poll."
+    )
+    redis: str = _setting(
+        "",
+        "A Redis that wakes workers and shares out the work, as `redis://host:6379/0`; jobs stay in PostgreSQL.",
     )
     queues: tuple[str, ...] = _setting(
         (), "The queues a worker serves, as `mail` or, with a weight, `mail=3`; without any, every queue it knows."
@@ -263,7 +267,7 @@ class Config:
 
     def masked(self) -> dict[str, Any]:
         """Every setting's value, fit to be shown: without a password."""
-        return self.values() | {"url": mask(self.url)}
+        return self.values() | {"url": mask(self.url), "redis": mask(self.redis)}
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={value!r}' for name, value in self.masked().items())})"
@@ -317,6 +321,8 @@ def _checked(setting: Setting, value: Any) -> Any:
                 sqlite_path(value)
             if setting.name == "schema":
                 check_schema(value)
+            if setting.name == "redis" and value:
+                check_redis(value)
             return value
 
 

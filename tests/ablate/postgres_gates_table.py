@@ -126,6 +126,6 @@ AT_POSTGRES_GATES = (
         FLOW,
         "        WHERE u.job_id = _befores[array_position(_job_ids, excluded.job_id)]\n",
         "        WHERE true\n",
-        _contract("unique"),
+        (BETWEEN, "-k", "rule_6"),
     ),
 )

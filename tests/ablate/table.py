@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.ablate.ablation import Ablation
 from tests.ablate.postgres_table import ON_POSTGRES
+from tests.ablate.redis_table import ON_REDIS
 from tests.ablate.simulation_table import IN_THE_SIMULATION
 from tests.ablate.supervision_table import UNDER_A_SUPERVISOR
 from tests.ablate.tenants_table import OF_TENANTS
@@ -505,4 +506,5 @@ ABLATIONS = (
     *UNDER_A_SUPERVISOR,
     *IN_THE_SIMULATION,
     *OF_TENANTS,
+    *ON_REDIS,
 )

@@ -7,7 +7,7 @@ from tests.ablate.ablation import Ablation
 CORE = "src/holdfast/core/"
 SQLITE = "src/holdfast/stores/sqlite/"
 POSTGRES = "src/holdfast/stores/postgres/"
-MIGRATION = POSTGRES + "migrations/0007_tenants.sql"
+MIGRATION = POSTGRES + "migrations/0008_flow.sql"
 ON_SQLITE = ("tests/contract/test_sqlite.py", "-k", "memory and tenants")
 ON_POSTGRES = ("tests/contract/test_postgres.py", "-k", "tenants")
 
@@ -56,8 +56,14 @@ OF_TENANTS = (
         "P9",
         "PostgreSQL: a claim says how far its lane has come",
         MIGRATION,
-        "FROM leased WHERE tag > 0 GROUP BY",
-        "FROM leased WHERE false GROUP BY",
+        """FROM leased WHERE tag > 0 GROUP BY queue, priority ORDER BY queue COLLATE "C", priority
+        ON CONFLICT (queue, priority, stripe) DO UPDATE SET tag = excluded.tag WHERE excluded.tag > x.tag
+    )
+    SELECT a.job_id""",
+        """FROM leased WHERE false GROUP BY queue, priority ORDER BY queue COLLATE "C", priority
+        ON CONFLICT (queue, priority, stripe) DO UPDATE SET tag = excluded.tag WHERE excluded.tag > x.tag
+    )
+    SELECT a.job_id""",
         ON_POSTGRES,
     ),
     Ablation(

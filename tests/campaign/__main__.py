@@ -24,7 +24,7 @@ from tests.campaign.reporting import write_report
 from tests.faults import __main__ as faults
 from tests.postgres.shared import DURABLE, chosen_binaries, make_logins_cheap, own_directory
 
-from holdfast.local import LocalPostgres
+from holdfast.local import LocalPostgres, LocalRedis
 
 
 def main(words: Sequence[str]) -> int:
@@ -33,6 +33,7 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2_000, help="how many jobs at least")
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--redis", action="store_true", help="with --store postgres: a Redis beside it, struck as well")
     parser.add_argument("--minutes", type=float, help="how long to strike at least; the same as --seconds")
     parser.add_argument("--seconds", type=float, help="how long to strike at least; as the jobs need by default")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of the nemesis")
@@ -69,7 +70,8 @@ def main(words: Sequence[str]) -> int:
         server = stack.enter_context(_server()) if given.store == "postgres" else None
         if server is not None:
             make_logins_cheap(server)
-        outcome = asyncio.run(_run(plan, directory, server))
+        redis = stack.enter_context(LocalRedis(own_directory(), temporary=True)) if given.redis else None
+        outcome = asyncio.run(_run(plan, directory, server, redis))
     print(outcome)
     written = write_report(outcome, given.report or directory, command=_repeatable(given.seed))
     print("report in", " and ".join(map(str, written)))
@@ -79,13 +81,13 @@ def main(words: Sequence[str]) -> int:
     return 0 if outcome.sound else 1
 
 
-async def _run(plan: Plan, directory: Path, server: LocalPostgres | None) -> Outcome:
+async def _run(plan: Plan, directory: Path, server: LocalPostgres | None, redis: LocalRedis | None) -> Outcome:
     """SIGINT and SIGTERM break it off: what has happened until then is judged."""
     broken_off = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, broken_off.set)
     say = lambda line: print(line, flush=True)  # noqa: E731
-    return await run_campaign(plan, directory, say=say, server=server, broken_off=broken_off.is_set)
+    return await run_campaign(plan, directory, say=say, server=server, redis=redis, broken_off=broken_off.is_set)
 
 
 def _repeatable(seed: int) -> str:

@@ -7,7 +7,7 @@ import contextlib
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 from tests.campaign.app import Campaign, make_app
@@ -20,6 +20,7 @@ from tests.campaign.operators import Operators
 from tests.campaign.plan import Outcome, Plan
 from tests.campaign.processes import children_of
 from tests.campaign.record import Glance
+from tests.campaign.redis_strikes import Probes, RedisStrikes, shown
 from tests.campaign.samples import Samples
 from tests.campaign.server_strikes import NetworkStrikes, ServerStrikes
 from tests.campaign.strikes import Killed, ProcessStrikes
@@ -27,8 +28,9 @@ from tests.campaign.transactions import make_tables
 from tests.campaign.where import Where
 from tests.history import ClientRecorder
 from tests.proxies.postgres import PostgresProxy
+from tests.proxies.redis import RedisProxy
 
-from holdfast.local import LocalPostgres
+from holdfast.local import LocalPostgres, LocalRedis
 
 __all__ = ["Outcome", "Plan", "run_campaign"]
 
@@ -48,18 +50,33 @@ async def run_campaign(
     *,
     say: Callable[[str], None],
     server: LocalPostgres | None = None,
+    redis: LocalRedis | None = None,
     broken_off: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Run a campaign in an empty directory; every process that it starts has ended when it returns.
 
     Once it is `broken_off`, it strikes no more, comes to rest and is judged.
 
-    On a file there; with a `server`, on PostgreSQL, and then the server and the way to it are struck as well.
+    On a file there; with a `server`, on PostgreSQL, and then the server and the way to it are struck as well; so is a
+    `redis` beside it.
     """
+    with contextlib.ExitStack() as stack:
+        beside = None if redis is None else stack.enter_context(RedisProxy(redis))
+        return await _run(plan, directory, say, server, beside, broken_off)
+
+
+async def _run(
+    plan: Plan,
+    directory: Path,
+    say: Callable[[str], None],
+    server: LocalPostgres | None,
+    beside: RedisProxy | None,
+    broken_off: Callable[[], bool],
+) -> Outcome:
     place = Campaign(directory)
     place.make()
     if server is not None:
-        Where(url=server.url, schema="holdfast").say(directory)
+        Where(url=server.url, schema="holdfast", redis="" if beside is None else beside.url).say(directory)
     operator = make_app(place, lease_s=plan.lease_s).hf
     if server is not None:
         await operator.migrate()
@@ -80,21 +97,29 @@ async def run_campaign(
             client = ClientRecorder(place.client)
             processes = ProcessStrikes(crew, course.glance, course.rng, lease_s=plan.lease_s)
             network = None if proxy is None else NetworkStrikes(proxy, course.rng, lease_s=plan.lease_s)
+            operators = Operators(operator, course.glance, client, course.rng)
+            strikes = None if beside is None else RedisStrikes(beside, course.rng)
+            probes = Probes(operator, operators.ledger)
             nemesis = Nemesis(
                 course.glance,
                 course.rng,
                 processes=processes,
-                operators=Operators(operator, course.glance, client, course.rng),
+                operators=operators,
+                redis=strikes,
                 server=None if server is None else ServerStrikes(server, course.glance, course.rng),
                 network=network,
                 kinds=plan.faults,
             )
             try:
-                await course.run(crew, nemesis)
+                if strikes is not None:
+                    probes.start()
+                await course.run(crew, nemesis, before_rest=probes.stop)
             finally:
                 crew.end()
+            waits = "" if strikes is None else shown(await probes.waits(strikes.outages))
         client.close()
         outcome = await course.judge(crew, nemesis, processes.killed)
+        outcome.pickups = waits
     outcome.network_losses = 0 if network is None else network.sprung
     return outcome
 
@@ -106,6 +131,10 @@ def _proxy(server: LocalPostgres | None) -> Iterator[PostgresProxy | None]:
     else:
         with PostgresProxy(server.url) as proxy:
             yield proxy
+
+
+async def _nothing() -> None:
+    pass
 
 
 class _Course:
@@ -124,16 +153,18 @@ class _Course:
         self.rng = random.Random(plan.seed)
         self.glance: Glance = place.where.glance()
 
-    async def run(self, crew: Crew, nemesis: Nemesis) -> None:
+    async def run(self, crew: Crew, nemesis: Nemesis, *, before_rest: Callable[[], Awaitable[None]] = _nothing) -> None:
         """Until all is quiet, or until the judge objects."""
         judging = asyncio.create_task(self._keep_judging())
         try:
             await self._fight(crew, nemesis, judging)
+            await before_rest()
             self._fight_s = time.monotonic() - self._began
             await self._come_to_rest(crew, nemesis, judging)
         except Stopped:
             self._fight_s = self._fight_s or time.monotonic() - self._began
         finally:
+            await before_rest()
             judging.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await judging

@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 
 class Strike(NamedTuple):
-    """How often it comes in one round: on SQLite, and on PostgreSQL."""
+    """How often it comes in one round: on SQLite, on PostgreSQL, and where there is a Redis beside that."""
 
     name: str
     kind: str
     on_sqlite: int
     on_postgres: int
+    with_redis: int = 0
 
 
 RESTART = "restart the server in immediate mode"
@@ -48,6 +49,11 @@ STRIKES = (
     Strike("cut connections", "network", 0, 1),
     Strike("freeze connections", "network", 0, 1),
     Strike("refuse connections", "network", 0, 1),
+    Strike("kill Redis", "redis", 0, 0, 4),
+    Strike("wipe Redis", "redis", 0, 0, 3),
+    Strike("flush Redis", "redis", 0, 0, 2),
+    Strike("cut Redis off", "redis", 0, 0, 3),
+    Strike("freeze the way to Redis", "redis", 0, 0, 3),
 )
 #: Not struck by the nemesis, but carried by processes from their birth.
 FAILPOINTS = "failpoints"
@@ -64,7 +70,10 @@ def parse_faults(text: str) -> frozenset[str]:
     return frozenset(named)
 
 
-def a_round(kinds: Collection[str], *, postgres: bool) -> list[str]:
+def a_round(kinds: Collection[str], *, postgres: bool, redis: bool = False) -> list[str]:
     """The strikes of one round, not yet shuffled."""
-    chosen = [strike for strike in STRIKES if strike.kind in kinds]
-    return [strike.name for strike in chosen for _ in range(strike.on_postgres if postgres else strike.on_sqlite)]
+
+    def times(strike: Strike) -> int:
+        return (strike.on_postgres if postgres else strike.on_sqlite) + (strike.with_redis if redis else 0)
+
+    return [strike.name for strike in STRIKES if strike.kind in kinds for _ in range(times(strike))]

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from tests.campaign.faults import KINDS, a_round
 from tests.campaign.operators import Operators
 from tests.campaign.record import Glance
+from tests.campaign.redis_strikes import RedisStrikes
 from tests.campaign.server_strikes import NetworkStrikes, ServerStrikes
 from tests.campaign.strikes import ProcessStrikes
 
@@ -29,6 +30,7 @@ class Nemesis:
         operators: Operators,
         server: ServerStrikes | None = None,
         network: NetworkStrikes | None = None,
+        redis: RedisStrikes | None = None,
         kinds: frozenset[str] = frozenset(KINDS),
     ) -> None:
         self._glance = glance
@@ -36,10 +38,11 @@ class Nemesis:
         self._processes = processes
         self._network = network
         self._postgres = server is not None
+        self._redis = redis
         self._kinds = kinds
         self._actions: dict[str, Callable[[], Awaitable[None]]] = {
             name: action
-            for struck in (processes, operators, server, network)
+            for struck in (processes, operators, server, network, redis)
             if struck is not None
             for name, action in struck.actions().items()
         }
@@ -69,6 +72,8 @@ class Nemesis:
         await self._processes.settled()
         if self._network is not None:
             await self._network.settled()
+        if self._redis is not None:
+            await self._redis.settled()
 
     async def strike(self, name: str, *, pause_s: float, between: int = 0) -> None:
         """One strike, after a pause in which something is done that can be struck."""
@@ -78,7 +83,7 @@ class Nemesis:
         self.strikes[name] += 1
 
     def _a_round(self) -> list[str]:
-        return a_round(self._kinds, postgres=self._postgres)
+        return a_round(self._kinds, postgres=self._postgres, redis=self._redis is not None)
 
     async def _let_work(self, moves: int) -> None:
         """On a slow machine, too, it is busy workers that are struck."""

@@ -21,7 +21,7 @@ class Operators:
         self._hf = hf
         self._glance = glance
         self._client = client
-        self._ledger = Ledger(client)
+        self.ledger = Ledger(client)
         self._rng = rng
 
     def actions(self) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -41,7 +41,7 @@ class Operators:
         async def ask() -> list[JobHandle[Any]]:
             return [await self._hf.named(f"hazards.{name}").enqueue(*arguments)]
 
-        await self._ledger.call([(None, f"{name}{arguments}")], ask)
+        await self.ledger.call([(None, f"{name}{arguments}")], ask)
 
     async def _cancel(self) -> None:
         for table in ("active", "ready", "timer"):

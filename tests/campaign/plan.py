@@ -52,6 +52,8 @@ class Outcome:
     seconds: float
     network_losses: int = 0
     """Answers that the proxy lost, held or left hanging."""
+    pickups: str = ""
+    """Where there was a Redis: how long urgent jobs waited, during its outages, after them, and otherwise."""
     incidents: list[str] = field(default_factory=list)
     """What no history shows: a process that crashed or hung, complaints in the logs, a damaged file."""
 
@@ -92,4 +94,5 @@ class Outcome:
             str(self.report),
             "causes on record: " + ", ".join(f"{count} {cause}" for cause, count in sorted(self.causes.items())),
         ]
+        lines += [f"pickup of urgent jobs: {self.pickups}"] if self.pickups else []
         return "\n".join([*lines, *(f"incident: {incident}" for incident in self.incidents)])

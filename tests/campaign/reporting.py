@@ -63,6 +63,7 @@ def collect(outcome: Outcome, *, command: str) -> dict[str, Any]:
         "faults_by_kind": dict(outcome.strikes_by_kind),
         "strikes": dict(outcome.strikes),
         "answers_lost_on_the_way": outcome.network_losses,
+        "pickups_with_redis": outcome.pickups,
         "recovery_s": {how: _quantiles(seconds) for how, seconds in outcome.recovered_s.items()},
         "seconds_under_fire": round(outcome.fight_s, 1),
         "seconds": round(outcome.seconds, 1),
@@ -73,6 +74,7 @@ def collect(outcome: Outcome, *, command: str) -> dict[str, Any]:
 
 def _lines(f: dict[str, Any]) -> Iterator[str]:
     store = "PostgreSQL" if f["store"] == "postgres" else "SQLite"
+    store += " with Redis" if f["pickups_with_redis"] else ""
     yield f"# Campaign of {f['date'][:10]}: {f['jobs']:,} jobs on {store}"
     yield ""
     verdict = "Sound: no promise was broken." if f["sound"] else "**Not sound**: see the violations and incidents."
@@ -102,6 +104,13 @@ def _lines(f: dict[str, Any]) -> Iterator[str]:
     yield from _counts("Faults by kind", "kind", f["faults_by_kind"])
     yield from _counts("Every strike", "strike", f["strikes"])
     yield from _counts("How processes ended", "end", f["deaths"])
+    if f["pickups_with_redis"]:
+        yield from (
+            "## Outages of Redis",
+            "",
+            f"Urgent jobs waited for their first run: {f['pickups_with_redis']}.",
+            "",
+        )
     yield "## Recovery"
     yield ""
     yield "Seconds from a kill to the first run of one of the jobs of the killed process."

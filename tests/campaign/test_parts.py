@@ -14,6 +14,7 @@ from tests.campaign.nemesis import Nemesis
 from tests.campaign.operators import Operators
 from tests.campaign.plan import Outcome, Plan
 from tests.campaign.recovering import Recovering
+from tests.campaign.redis_strikes import RedisStrikes
 from tests.campaign.reporting import write_report
 from tests.campaign.samples import Sample
 from tests.campaign.server_strikes import NetworkStrikes, ServerStrikes
@@ -49,11 +50,14 @@ def test_every_strike_of_the_table_can_be_struck() -> None:
         Operators(NOBODY, NOBODY, NOBODY, rng),  # type: ignore[arg-type]
         ServerStrikes(NOBODY, NOBODY, rng),  # type: ignore[arg-type]
         NetworkStrikes(NOBODY, rng, lease_s=1.0),  # type: ignore[arg-type]
+        RedisStrikes(NOBODY, rng),  # type: ignore[arg-type]
     )
     assert Counter(name for part in parts for name in part.actions()) == Counter(strike.name for strike in STRIKES)
-    processes, operators, server, network = parts
+    processes, operators, server, network, redis = parts
     nemesis = Nemesis(NOBODY, rng, processes=processes, operators=operators, server=server, network=network)  # type: ignore[arg-type]
     assert nemesis.strikes_per_round == sum(strike.on_postgres for strike in STRIKES)
+    assert len(a_round({"redis"}, postgres=True, redis=True)) == sum(strike.with_redis for strike in STRIKES)
+    assert redis.actions().keys() == set(a_round({"redis"}, postgres=True, redis=True))
 
 
 def test_nothing_that_a_sound_program_does_not_write_is_excused() -> None:

@@ -28,6 +28,8 @@ class Where:
     path: str = ""
     url: str = ""
     schema: str = ""
+    redis: str = ""
+    """Of a transport beside the database, if there is one."""
 
     @classmethod
     def of(cls, directory: Path) -> Where:
@@ -49,7 +51,7 @@ class Where:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"schema": self.schema} if self.is_postgres else {}
+        return {"schema": self.schema, "redis": self.redis} if self.is_postgres else {}
 
     def store(self, *, clock: Clock | None = None) -> Store:
         """Not yet open."""

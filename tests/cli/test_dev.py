@@ -15,7 +15,7 @@ import pytest
 from tests.cli.processes import COMMAND, PATIENCE_S, await_line, environment, hold, patience
 from tests.postgres.shared import own_directory
 
-from holdfast.local import LocalPostgres
+from holdfast.local import LocalPostgres, LocalRedis
 from holdfast.local.binaries import wheel_binaries
 
 SHOP = """
@@ -75,6 +75,30 @@ def test_a_server_is_started_for_the_app_and_its_data_outlives_it(place: Path) -
     with server:
         [job] = hold("jobs", "list", "--json", cwd=place, HOLDFAST_URL=server.url).json_lines
     assert (job["task"], job["state"], job["result"]) == ("shop.add", "succeeded", 3)
+
+
+def test_a_redis_is_started_beside_it(place: Path) -> None:
+    with developing(place, "--postgres", "--redis") as process:
+        url = url_to_export(process)
+        [_, assignment] = shlex.split(await_line(process, "export HOLDFAST_REDIS="))
+        redis = assignment.removeprefix("HOLDFAST_REDIS=")
+        assert LocalRedis(place / ".holdfast" / "redis").password not in redis
+        await_line(process, "started, 100 jobs at once")
+        settings = {"HOLDFAST_URL": url, "HOLDFAST_REDIS": redis}
+        assert hold("enqueue", "shop:hf", "shop.add", "2", "--wait", cwd=place, **settings).out == "3\n"
+        with LocalRedis(place / ".holdfast" / "redis") as server:
+            assert b"cmdstat_xadd" in server.ask("INFO", "commandstats")
+        process.send_signal(signal.SIGINT)
+        await_line(process, "dev: stopping Redis")
+    assert not LocalRedis(place / ".holdfast" / "redis").running
+
+
+def test_a_redis_alone_is_refused(tmp_path: Path) -> None:
+    ended = hold("dev", "shop:hf", "--redis", cwd=tmp_path)
+    assert (ended.code, ended.err) == (
+        2,
+        "holdfast: --redis goes with --postgres, which keeps the jobs\n  try: add `--postgres`\n",
+    )
 
 
 def test_an_app_that_names_another_store_is_told_so_and_can_be_mended(place: Path) -> None:

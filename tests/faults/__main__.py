@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 from tests.campaign.where import Where
 from tests.faults.scenes.playing import play
-from tests.faults.table.cells import SQLITE, STORES, Cell
+from tests.faults.table.cells import REDIS, SQLITE, STORES, Cell
 from tests.faults.table.whole import covering, table
 from tests.history.postgres_audit import remove_postgres_audit
 from tests.postgres.emptied import empty
@@ -85,7 +85,7 @@ class Places:
 def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--only", default="", help="cells whose names have one of these in them: one|other")
-    parser.add_argument("--store", choices=STORES, help="of one store only")
+    parser.add_argument("--store", choices=(*STORES, REDIS), help="of one store only")
     parser.add_argument("--covering", type=int, metavar="SEED", help="only a part in which everything occurs")
     parser.add_argument("--list", action="store_true", help="name the cells, play nothing")
     parser.add_argument("--json", type=Path, help="write the summary here, too")

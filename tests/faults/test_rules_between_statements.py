@@ -20,6 +20,7 @@ from holdfast.core.gates import SlotGate
 from holdfast.core.job import KeyClaim
 from holdfast.core.settlement import Bury, HandBack, Succeed, Verdict
 from holdfast.core.state import State
+from holdfast.core.unique import UniqueClaim
 from holdfast.runtime.failpoints import arm, release, wait_hit
 from holdfast.stores.base import CancelAnswer, Existing
 from holdfast.testing.contracts.arrange import (
@@ -194,6 +195,27 @@ def test_rule_11_a_slot_is_counted_before_its_claim_has_committed(postgres_place
         assert [job.id for job in await claiming] == ids[:1]
         assert await racing == []
         assert await state(other, ids[1]) is State.PARKED
+
+    _in_a_pair(postgres_place, play)
+
+
+def test_rule_6_a_unique_key_that_somebody_else_is_just_taking_is_waited_for_and_read_again(
+    postgres_place: Path,
+) -> None:
+    async def play(stores: Pair) -> None:
+        one, other, *_ = stores
+        first, second = a_job(unique=UniqueClaim("u")), a_job(unique=UniqueClaim("u"))
+        arm("insert_jobs.inside", "hang")
+        inserting = asyncio.ensure_future(insert(one, first))
+        await wait_hit("insert_jobs.inside")
+        racing = asyncio.ensure_future(other.insert_jobs([second]))
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        is_over = lambda: racing.done() or stores.where.glance().query(waiting)  # noqa: E731
+        await until(is_over, within_s=PATIENCE_S, what="the other insert to wait for the key")
+        release("insert_jobs.inside")
+        await inserting
+        assert await racing == [Existing(first.id)]
+        assert await other.job_infos([second.id]) == [None]
 
     _in_a_pair(postgres_place, play)
 

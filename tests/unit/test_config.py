@@ -308,8 +308,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (
         {"zzz": 3},
         (
-            "there is no setting zzz (in an argument): there are url, schema, pooled, queues, queue, routes, "
-            "concurrency, processes, most_processes, spares, kill_after_s, max_jobs, max_age_s, max_memory_mb, "
+            "there is no setting zzz (in an argument): there are url, schema, pooled, redis, queues, queue, "
+            "routes, concurrency, processes, most_processes, spares, kill_after_s, max_jobs, max_age_s, max_memory_mb, "
             "threads, isolates, lease_s, grace_s, poll_s, wait_s, high_watermark, low_watermark, payload_limit, "
             "result_limit, key_window_s, keep_succeeded_s, keep_cancelled_s, unknown_after_s, app, failpoints"
         ),
@@ -460,10 +460,11 @@ def test_passwords_are_masked(url: str) -> None:
 
 
 def test_a_config_is_shown_without_passwords() -> None:
-    config = Config(url="sqlite:///secret=hunter2")
+    config = Config(url="sqlite:///secret=hunter2", redis="redis://:hunter2@host")
     assert config.masked()["url"] == "sqlite:///secret=***"
     assert "hunter2" not in repr(config)
-    assert repr(config).startswith("Config(url='sqlite:///secret=***', schema='holdfast', pooled=False, queues=(), ")
+    shown = "Config(url='sqlite:///secret=***', schema='holdfast', pooled=False, redis='redis://:***@host', queues=(), "
+    assert repr(config).startswith(shown)
 
 
 @given(st.text(), st.text(alphabet="abcdef", min_size=8), st.text())

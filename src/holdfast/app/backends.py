@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
+from holdfast.client.dispatch import STORE_ALONE, Dispatch
 from holdfast.config import Config
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.errors import ConfigError
-from holdfast.core.urls import is_postgres, sqlite_path
+from holdfast.core.urls import is_postgres, mask, sqlite_path
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.threads import in_new_thread
 from holdfast.stores.base import Store
+from holdfast.stores.dispatch import DispatchStore
 from holdfast.stores.sqlite import SqliteStore, store_status
 from holdfast.stores.sqlite.statements import migrations as sqlite_migrations
 from holdfast.stores.status import StoreStatus
+from holdfast.telemetry.hub import Telemetry
+from holdfast.transports.base import Transport
 
 if TYPE_CHECKING:
     from holdfast.stores.postgres import PostgresStore
@@ -29,6 +34,46 @@ def make_store(config: Config, *, clock: Clock | None = None) -> Store:
     if is_postgres(config.url):
         return _postgres(config, clock=clock)
     return SqliteStore(sqlite_path(config.url), watermarks=_watermarks(config), clock=clock)
+
+
+async def open_store(config: Config, *, clock: Clock) -> Store:
+    """The same, open."""
+    store = make_store(config, clock=clock)
+    opening = asyncio.ensure_future(store.open())
+    try:
+        await asyncio.shield(opening)
+    except asyncio.CancelledError:  # a thread is at it and cannot be stopped half-way
+        await asyncio.wait({opening})
+        await store.close()
+        raise
+    return store
+
+
+async def open_dispatch(config: Config, store: Store, *, clock: Clock, telemetry: Telemetry) -> Dispatch:
+    """The transport that the settings name, for an open store; ConfigError where it cannot be used."""
+    if not config.redis or config.url == ":memory:":  # a test's store, which no other process has
+        return STORE_ALONE
+    if not is_postgres(config.url):
+        raise ConfigError(
+            f"setting redis ({config.origin('redis')}): Redis goes with a PostgreSQL store, and this one is "
+            f"{mask(config.url)} ({config.origin('url')}): leave out redis, or store the jobs in PostgreSQL"
+        )
+    redis_streams = _optional("holdfast.transports.redis_streams", "Redis", extra="redis")
+    serving: DispatchStore = cast("PostgresStore", store).dispatch
+    transport: Transport = redis_streams.RedisStreams(
+        redis_streams.parse_address(config.redis),
+        prefix=f"holdfast:{config.schema}:{await serving.installation()}",
+        clock=clock,
+        telemetry=telemetry,
+        on_undelivered=serving.hint_ready,
+    )
+    try:
+        await transport.open()
+    except BaseException:
+        await transport.close()
+        raise
+    serving.announce_to(transport.publish)
+    return Dispatch(transport, serving)
 
 
 def from_anywhere(config: Config) -> Config:
@@ -98,13 +143,15 @@ def _postgres(config: Config, *, clock: Clock | None = None) -> PostgresStore:
     return store
 
 
-def _postgres_module(name: str) -> Any:
+def _optional(module: str, what: str, *, extra: str) -> Any:
     try:  # only when it is used: a worker on SQLite stays small, and needs nothing installed
-        return importlib.import_module(name)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"a PostgreSQL store needs the package {error.name}: pip install 'holdfast[postgres]'"
-        ) from error
+        raise ConfigError(f"{what} needs the package {error.name}: pip install 'holdfast[{extra}]'") from error
+
+
+def _postgres_module(name: str) -> Any:
+    return _optional(name, "a PostgreSQL store", extra="postgres")
 
 
 def _watermarks(config: Config) -> Watermarks:

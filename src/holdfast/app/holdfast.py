@@ -66,6 +66,7 @@ class Holdfast:
 
     - `url`: the store, as `postgresql://user@host/database`, `sqlite:///file.db`, or `:memory:` for tests. Defaults to
       the setting `url` (`HOLDFAST_URL`), else `sqlite:///holdfast.db` in the current directory.
+    - `redis`: a Redis beside a PostgreSQL store, as `redis://host:6379/0`, which wakes workers and shares out the work.
     - `defaults`: options for all tasks of this app; `queue_defaults`: for those of a queue, by its name.
     - `errors`: rows of the table of errors that are asked before the built-in ones; `hf.errors` is the whole table.
     - `lifespan`: an async generator (or context manager) function that gets the app; a worker runs it around its work.
@@ -245,6 +246,7 @@ class Holdfast:
             return
         await opened.client.close()
         self._opened = None
+        await opened.dispatch.transport.close()
         await opened.store.close()
 
     @contextlib.contextmanager
@@ -261,12 +263,10 @@ class Holdfast:
 
     async def _connect(self) -> Opened:
         config = self.config
-        store = backends.make_store(config, clock=self._clock)
-        opening = asyncio.ensure_future(store.open())
+        store = await backends.open_store(config, clock=self._clock)
         try:
-            await asyncio.shield(opening)
-        except asyncio.CancelledError:  # a thread is at it and cannot be stopped half-way
-            await asyncio.wait({opening})
+            dispatch = await backends.open_dispatch(config, store, clock=self._clock, telemetry=self.telemetry)
+        except BaseException:
             await store.close()
             raise
         client = Client(
@@ -279,7 +279,7 @@ class Holdfast:
             routing=self._routing,
         )
         await client.start()
-        return Opened(store, client)
+        return Opened(store, client, dispatch)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -367,6 +367,7 @@ class Holdfast:
         config = self.config.with_arguments(**settings) if settings else self.config
         health = StoreHealth(clock=self._clock, telemetry=self.telemetry)
         around: dict[str, Any] = {"clock": self._clock, "telemetry": self.telemetry, "health": health}
+        around["dispatch"] = self._require_open().dispatch
         crew = make_crew(store, self.tasks, config, **around)
         shared = backends.for_another_process(config, store)
         around |= {"birth": functools.partial(birth_of, self, self.tasks, self._hooks, shared), "post": post}

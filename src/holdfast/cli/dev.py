@@ -1,15 +1,16 @@
-"""`holdfast dev`: one command to develop with: a worker that reloads and, where wanted, a PostgreSQL server for it."""
+"""`holdfast dev`: one command to develop with: a worker that reloads and, where wanted, the servers for it."""
 
 from __future__ import annotations
 
 import asyncio
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from holdfast.cli.dev_store import ON_SERVER, dev_server
+from holdfast.cli.dev_store import ON_SERVER, dev_redis, dev_server
 from holdfast.cli.exits import Refused
 from holdfast.cli.reloading import work_reloading
 from holdfast.cli.session import Session, command
@@ -35,6 +36,9 @@ def dev(
     postgres: Annotated[
         bool, typer.Option("--postgres", help="Start a PostgreSQL server, and run the app on it.")
     ] = False,
+    redis: Annotated[
+        bool, typer.Option("--redis", help="With --postgres: start a Redis server, too, which wakes the worker.")
+    ] = False,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -55,25 +59,35 @@ def dev(
 
     The store's tables are made or brought up to date first. Without --postgres, the store is the one that the app is
     configured with. With it, a PostgreSQL server from pip (the extra holdfast[local]) is started in a directory, for as
-    long as this runs, and HOLDFAST_URL is set for the worker: an app made as Holdfast(), without a URL, is on it. The
-    lines at the start say how another terminal gets there.
+    long as this runs, and HOLDFAST_URL is set for the worker: an app made as Holdfast(), without a URL, is on it. With
+    --redis there is a Redis beside it, as in production, and HOLDFAST_REDIS is set. The lines at the start say how
+    another terminal gets there.
 
-    Ctrl-C drains as it does in `worker`, then stops the server. Its data stays for the next time.
+    Ctrl-C drains as it does in `worker`, then stops the servers. Their data stays for the next time.
 
     \b
     holdfast dev shop.jobs:hf
     holdfast dev shop.jobs:hf --postgres --verbose
+    holdfast dev shop.jobs:hf --postgres --redis
     holdfast dev shop.jobs:hf --postgres --data /var/tmp/shop --port 20432
     """
     named = app_to_run(session, name, command="dev")
     if not postgres and (data is not None or port is not None):
         raise Refused("--data and --port are for --postgres", hint="add `--postgres`, or leave them out")
-    settings = {"queues": queues, "concurrency": concurrency}
-    words = words_of_worker(session, settings=settings, verbose=verbose)
+    if redis and not postgres:
+        raise Refused("--redis goes with --postgres, which keeps the jobs", hint="add `--postgres`")
+    words = words_of_worker(session, settings={"queues": queues, "concurrency": concurrency}, verbose=verbose)
     sources, say = Sources.of(named), session.out.note
     if not postgres:
         return asyncio.run(work_reloading([*words, "--of-dev", "its own"], sources, say=say))
-    with dev_server(data, port=port, say=say) as url:
-        say(f"dev: PostgreSQL runs at {url.partition('?')[0]}; in another terminal:")
-        say(f"  export HOLDFAST_URL={shlex.quote(url)}")
-        return asyncio.run(work_reloading([*words, "--of-dev", ON_SERVER], sources, say=say, settings={"url": url}))
+    with dev_server(data, port=port, say=say) as url, dev_redis(say=say) if redis else nullcontext() as beside:
+        settings = {"url": url} | ({"redis": beside} if beside else {})
+        runs = " and ".join([f"PostgreSQL runs at {url.partition('?')[0]}", *_redis_runs(beside)])
+        say(f"dev: {runs}; in another terminal:")
+        for name, value in settings.items():
+            say(f"  export HOLDFAST_{name.upper()}={shlex.quote(value)}")
+        return asyncio.run(work_reloading([*words, "--of-dev", ON_SERVER], sources, say=say, settings=settings))
+
+
+def _redis_runs(url: str | None) -> list[str]:
+    return [f"Redis at {url.partition('?')[0]}"] if url else []

@@ -1,4 +1,4 @@
-"""The store of `holdfast dev`: a PostgreSQL server in a directory, and the tables in whatever store the app has."""
+"""The servers of `holdfast dev`, in a directory each, and the tables in whatever store the app has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.app import Holdfast
 from holdfast.cli.exits import Refused
 from holdfast.config import Config
 from holdfast.core.urls import mask
-from holdfast.local import LocalPostgres
+from holdfast.local import LocalPostgres, LocalRedis
 
 #: How `dev` tells the worker it starts that there is a server which the app is to use; anything else: its own store.
 ON_SERVER = "server"
@@ -27,22 +27,40 @@ def dev_server(directory: Path | None, *, port: int | None, say: Callable[[str],
         raise Refused(
             "a PostgreSQL store needs asyncpg, which is not installed", hint="pip install 'holdfast[postgres]'"
         )
-    server = LocalPostgres(directory or _own_directory(), port=port)
+    server = LocalPostgres(directory or _own_directory("postgres"), port=port)
     say(f"dev: PostgreSQL is starting in {server.directory}")
     with server:
         passfile = quote(str(server.directory / "pgpass"), safe="/")
         yield f"postgresql://postgres@127.0.0.1:{server.port}/postgres?passfile={passfile}"
-        for number in (signal.SIGINT, signal.SIGTERM):  # it has been asked to stop, and does
-            signal.signal(number, signal.SIG_IGN)
+        _stop_undisturbed()
         say("dev: stopping PostgreSQL; its data stays")
 
 
-def _own_directory() -> Path:
+@contextlib.contextmanager
+def dev_redis(*, say: Callable[[str], None]) -> Iterator[str]:
+    """A Redis for as long as the block lasts; its URL, without the password."""
+    if importlib.util.find_spec("hiredis") is None:
+        raise Refused("Redis needs hiredis, which is not installed", hint="pip install 'holdfast[redis]'")
+    server = LocalRedis(_own_directory("redis"))
+    say(f"dev: Redis is starting in {server.directory}")
+    with server:
+        yield server.passfile_url
+        _stop_undisturbed()
+        say("dev: stopping Redis")
+
+
+def _stop_undisturbed() -> None:
+    """It has been asked to stop, and does."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _own_directory(server: str) -> Path:
     _OWN_PLACE.mkdir(exist_ok=True)
     ignore = _OWN_PLACE / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n", "utf-8")
-    return _OWN_PLACE / "postgres"
+    return _OWN_PLACE / server
 
 
 async def prepare_store(hf: Holdfast, *, name: str, on_server: bool) -> None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Self, Typ
 from holdfast.client.audit import Audit
 from holdfast.client.breakers import Breakers
 from holdfast.client.dead import DeadLetters
+from holdfast.client.dispatch import STORE_ALONE, Dispatch
 from holdfast.client.enlisting import Enlistment, run_here
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
@@ -57,10 +58,12 @@ class Opened(NamedTuple):
 
     store: Store
     client: Client
+    dispatch: Dispatch = STORE_ALONE
 
     async def close(self) -> None:
         """Flush what is under way and close the store."""
         await self.client.close()
+        await self.dispatch.transport.close()
         await self.store.close()
 
 

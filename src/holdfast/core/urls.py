@@ -1,4 +1,4 @@
-"""The texts that say where a store is: URLs and a schema's name, checked and fit to be shown; nothing is opened."""
+"""The texts that say where a store or a Redis is, and a schema's name: checked and fit to be shown; opens nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from holdfast.core.errors import ConfigError
 
+_REDIS: Final = ("redis://", "rediss://", "redis+sentinel://", "rediss+sentinel://")
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 
 
@@ -20,6 +21,16 @@ def mask(url: str) -> str:
 def is_postgres(url: str) -> bool:
     """Whether a URL names a PostgreSQL store."""
     return url.lower().startswith(("postgresql://", "postgres://"))
+
+
+def check_redis(url: str) -> str:
+    """The URL, if it can be one of a Redis; what it says is for the transport to read."""
+    if not url.lower().startswith(_REDIS):
+        raise ConfigError(
+            f"{mask(url)!r} is not the URL of a Redis: write redis://host:6379/0, rediss://… for TLS, or "
+            "redis+sentinel://host:26379,…/master"
+        )
+    return url
 
 
 def check_schema(name: str) -> str:

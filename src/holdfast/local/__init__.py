@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from holdfast.local.postgres import LocalPostgres
+from holdfast.local.redis import LocalRedis
 
-__all__ = ["LocalPostgres"]
+__all__ = ["LocalPostgres", "LocalRedis"]

@@ -14,7 +14,6 @@ from typing import Any
 from holdfast.core.errors import ConfigError
 
 ROLE = "postgres"
-HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class Cluster:
         self._make_directory(account)
         password = secrets.token_urlsafe(24)
         told = self.directory / "told"
-        _write_private(told, password, account)
+        write_private(told, password, account)
         command = [
             str(binaries / "initdb"), f"--pgdata={self.data}", f"--username={ROLE}", f"--pwfile={told}",
             "--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", *([] if durable else ["--no-sync"]),
@@ -82,13 +81,13 @@ class Cluster:
             ) from error
         finally:
             told.unlink()
-        _write_private(self.pgpass, f"*:*:*:{ROLE}:{password}\n")
+        write_private(self.pgpass, f"*:*:*:{ROLE}:{password}\n")
 
     def copy(self, template: Cluster, *, account: Account) -> None:
         """The same with all that is in it, from one whose server is stopped: a tenth of the time of making one."""
         self._make_directory(account)
         subprocess.run(["cp", "-a", template.data, self.data], check=True)
-        _write_private(self.pgpass, template.pgpass.read_text())
+        write_private(self.pgpass, template.pgpass.read_text())
 
     def _make_directory(self, account: Account) -> None:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -103,7 +102,8 @@ def as_user(account: Account) -> dict[str, Any]:
     return {"user": account.uid, "group": account.gid, "extra_groups": []}
 
 
-def _write_private(path: Path, text: str, owner: Account | None = None) -> None:
+def write_private(path: Path, text: str, owner: Account | None = None) -> None:
+    """A file that its owner alone can read."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
 import os
-import secrets
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,9 +15,9 @@ from typing import Literal, Self, TypeAlias
 from urllib.parse import quote
 
 from holdfast.core.errors import ConfigError, NotOpen, StoreUnavailable
-from holdfast.local import keeper
 from holdfast.local.binaries import wheel_binaries
-from holdfast.local.cluster import HOST, ROLE, Account, Cluster, as_user
+from holdfast.local.cluster import ROLE, Account, Cluster, as_user
+from holdfast.local.occupancy import HOST, Occupancy, free_port
 
 StopMode: TypeAlias = Literal["smart", "fast", "immediate"]
 
@@ -31,7 +26,6 @@ _SIGNALS: dict[StopMode, signal.Signals] = {
     "fast": signal.SIGINT,  # clients are cut, everything is written
     "immediate": signal.SIGQUIT,  # nothing is written: the next start recovers
 }
-_PORTS = range(20_000, 32_000)  # below those that systems hand out by themselves, so that a restart finds its own free
 _LONGEST_SOCKET_PATH = 103
 _GLANCE_S = 0.01
 
@@ -63,7 +57,7 @@ class LocalPostgres:
         self._settings = dict(settings or {})
         self._port = port
         self._temporary = temporary
-        self._in_use: int | None = None
+        self._occupancy = Occupancy(self.directory, server="PostgreSQL")
 
     def __enter__(self) -> Self:
         try:
@@ -104,14 +98,7 @@ class LocalPostgres:
     @property
     def running(self) -> bool:
         """Whether any of its processes lives."""
-        if not self.directory.exists():
-            return False
-        with _opened(self.directory / "alive") as alive:
-            try:
-                fcntl.flock(alive, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-            return False
+        return self._occupancy.running
 
     @property
     def pid(self) -> int:
@@ -151,9 +138,8 @@ class LocalPostgres:
 
     def start(self, *, patience_s: float = 60.0) -> None:
         """Returns when the server accepts connections, after recovery if it needs one."""
-        self._use()
-        with _opened(self.directory / "starting") as starting:
-            fcntl.flock(starting, fcntl.LOCK_EX)
+        self._occupancy.enter()
+        with self._occupancy.starting():
             before = self._postmaster_file()
             if self.running:
                 before = []
@@ -167,7 +153,7 @@ class LocalPostgres:
         if self.running:
             with contextlib.suppress(NotOpen, ProcessLookupError):  # it is ending already
                 os.kill(self.pid, _SIGNALS[mode])
-            self._await_gone()
+            self._occupancy.await_gone()
 
     def restart(self, mode: StopMode = "fast") -> None:
         """Stops and starts on the same port."""
@@ -181,67 +167,37 @@ class LocalPostgres:
         for pid in [*self.processes()[1:], postmaster]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._await_gone()
+        self._occupancy.await_gone()
 
     def close(self) -> None:
         """Ends our use of it; the last to do so stops it."""
-        if self._in_use is None:
-            return
-        in_use, self._in_use = self._in_use, None
-        try:
-            fcntl.flock(in_use, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            fcntl.flock(in_use, fcntl.LOCK_SH)  # others use it, or the keeper is at it: then this waits for him
-        else:
-            self.stop("immediate" if self._temporary else "fast")
-            if self._temporary:
-                shutil.rmtree(self.directory, ignore_errors=True)
-        finally:
-            os.close(in_use)
+        with self._occupancy.leaving() as is_last:
+            if is_last:
+                self.stop("immediate" if self._temporary else "fast")
+                if self._temporary:
+                    shutil.rmtree(self.directory, ignore_errors=True)
 
     @property
     def _socket_directory(self) -> str:
         path = str(self.directory)
         return path if len(os.fsencode(path)) + len("/.s.PGSQL.00000") <= _LONGEST_SOCKET_PATH else ""
 
-    def _use(self) -> None:
-        path = self.directory / "in_use"
-        while self._in_use is None:
-            try:
-                self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            except OSError as error:
-                raise ConfigError(f"PostgreSQL cannot have its files in {self.directory}: {error}") from error
-            fcntl.flock(held, fcntl.LOCK_SH)
-            # While we waited, the last user's keeper may have removed a temporary directory.
-            if path.exists() and path.stat().st_ino == os.fstat(held).st_ino:
-                self._in_use = held
-            else:
-                os.close(held)
-
     def _launch(self) -> None:
-        self._port = self._port or _free_port()
+        self._port = self._port or free_port("PostgreSQL")
         settings = {
             "listen_addresses": HOST,
             "port": str(self._port),
             "unix_socket_directories": f'"{self._socket_directory}"' if self._socket_directory else "",
             **self._settings,
         }
-        order = {
-            "directory": str(self.directory),
-            "command": [
-                str(self.binaries / "postgres"),
-                f"-D{self._cluster.data}",
-                *(f"--{name}={value}" for name, value in settings.items()),
-            ],
-            "account": as_user(self._account),
-            "stop_signal": int(_SIGNALS["immediate" if self._temporary else "fast"]),
-            "temporary": self._temporary,
-        }
-        command = [sys.executable, "-I", "-S", str(keeper.__file__), json.dumps(order)]
-        started = subprocess.run(command, capture_output=True, text=True)
-        if started.returncode:
-            raise StoreUnavailable(f"PostgreSQL did not start: {started.stderr.strip()}")
+        command = [
+            str(self.binaries / "postgres"),
+            f"-D{self._cluster.data}",
+            *(f"--{name}={value}" for name, value in settings.items()),
+        ]
+        stop_signal = _SIGNALS["immediate" if self._temporary else "fast"]
+        account = as_user(self._account)
+        self._occupancy.launch(command, account=account, stop_signal=stop_signal, temporary=self._temporary)
 
     def _await_ready(self, before: list[str], *, patience_s: float) -> None:
         # PostgreSQL says "ready" in its pid file and nowhere else that a stranger could wait for.
@@ -254,10 +210,6 @@ class LocalPostgres:
             time.sleep(_GLANCE_S)
         self._port = int(said[3])
 
-    def _await_gone(self) -> None:
-        with _opened(self.directory / "alive") as alive:
-            fcntl.flock(alive, fcntl.LOCK_SH)
-
     def _postmaster_file(self) -> list[str]:
         try:
             return (self._cluster.data / "postmaster.pid").read_text().splitlines()
@@ -268,26 +220,6 @@ class LocalPostgres:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         fatal = [line for line in lines[-20:] if "FATAL" in line or "PANIC" in line]
         return (fatal or lines or ["it said nothing"])[-1]
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _free_port() -> int:
-    for _ in range(100):
-        port = secrets.choice(_PORTS)
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with contextlib.suppress(OSError):
-                probe.bind((HOST, port))
-                return port
-    raise StoreUnavailable(f"no free port for PostgreSQL between {_PORTS.start} and {_PORTS.stop}: name one")
 
 
 def _parents() -> Iterator[tuple[int, int]]:

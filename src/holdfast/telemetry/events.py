@@ -23,6 +23,7 @@ from holdfast.telemetry.process_events import (
     ProcessReplaced,
     ProcessTold,
 )
+from holdfast.telemetry.transport_events import TransportDown, TransportFilled, TransportGarbage, TransportUp
 
 # One job
 
@@ -360,6 +361,10 @@ Event: TypeAlias = (
     | ProcessTold
     | StoreDown
     | StoreUp
+    | TransportDown
+    | TransportUp
+    | TransportFilled
+    | TransportGarbage
     | QueueClosed
     | QueueOpened
     | QueueRetriesStretched

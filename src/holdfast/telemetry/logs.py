@@ -12,7 +12,7 @@ from dataclasses import fields
 from logging import DEBUG, ERROR, INFO, WARNING
 from typing import Any
 
-from holdfast.telemetry import events, flow_events, process_events
+from holdfast.telemetry import events, flow_events, process_events, transport_events
 from holdfast.telemetry.events import EVENTS, Event
 from holdfast.telemetry.hub import Telemetry
 
@@ -72,6 +72,16 @@ _LINES: dict[type[Event], tuple[int, str]] = {
     process_events.ProcessTold: (WARNING, "%(line)s"),
     events.StoreDown: (ERROR, "the store does not answer, trying on: %(error)s"),
     events.StoreUp: (WARNING, "the store answers again after %(after_s).1f s"),
+    transport_events.TransportDown: (
+        WARNING,
+        "Redis at %(place)s is not used, work comes from the store alone: %(error)s",
+    ),
+    transport_events.TransportUp: (WARNING, "Redis at %(place)s is used again after %(after_s).1f s"),
+    transport_events.TransportFilled: (INFO, "queue %(queue)s: Redis is told anew of %(jobs)d ready jobs"),
+    transport_events.TransportGarbage: (
+        WARNING,
+        "%(count)d entries of the Redis stream %(stream)s are not Holdfast's and were dropped",
+    ),
     events.QueueClosed: (WARNING, "queue %(queue)s is full with %(depth)d ready jobs: enqueues wait"),
     events.QueueOpened: (INFO, "queue %(queue)s accepts jobs again, %(depth)d are ready"),
     events.QueueRetriesStretched: (

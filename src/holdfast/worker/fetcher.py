@@ -1,7 +1,7 @@
 """Claims work for free slots: weighted quotas over lanes, one claim in flight, large batches under load.
 
 Duties:
-1. Ask for as many jobs as there are free slots, shared out over the lanes by `core.fairness` (P9).
+1. Ask `intake` for as many jobs as there are free slots, shared out over the lanes by `core.fairness` (P9).
 2. Under load wait a moment for more free slots, so that one claim serves many; when idle ask on every hint, and
    every `poll_s` in case a hint was lost.
 3. Ask nothing of a queue that has as many jobs here as it may; its slots go to others, and it is asked again as soon
@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 
+from holdfast.client.dispatch import Dispatch
 from holdfast.core.errors import InvalidOptions, LeaseLost, StoreError
 from holdfast.core.fairness import Lane, Quotas
 from holdfast.core.job import ClaimedJob, WorkerId
@@ -31,6 +32,7 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.service import Service
 from holdfast.stores.base import Claim, Hint, Store
 from holdfast.stores.health import StoreHealth
+from holdfast.worker.intake import Intake
 from holdfast.worker.slots import Slots
 
 _GATHER_S = 0.002
@@ -77,6 +79,7 @@ class Fetcher(Service):
         poll_s: float,
         clock: Clock,
         health: StoreHealth,
+        dispatch: Dispatch,
     ) -> None:
         super().__init__(name="fetcher", on_crash=on_crash)
         self._store = store
@@ -97,6 +100,7 @@ class Fetcher(Service):
         self._poll_s = poll_s
         self._clock = clock
         self._health = health
+        self._intake = Intake(store, worker, dispatch, wake=self.wake, clock=clock)
         self._quotas = Quotas({})
         self._weights: dict[Lane, float] = {}
         self._settings_at_s = float("-inf")
@@ -117,6 +121,7 @@ class Fetcher(Service):
         """Something may have become ready."""
         if hint & (Hint.READY | Hint.SETTINGS):
             self._hinted = True
+            self._intake.hint()
             if hint & Hint.SETTINGS and hint is not Hint.ANYTHING:
                 self._settings_at_s = float("-inf")
             self.wake()
@@ -125,9 +130,14 @@ class Fetcher(Service):
         super().ask_stop()
         self._slots.interrupt()
 
+    async def on_stop(self) -> None:
+        await self._intake.close()
+
     async def run(self) -> None:
         while not self.stopping.is_set():
             if not self._slots.free:
+                self._intake.listen((), free=0)
+                self._intake.hand_on()
                 await self._slots.wait(1)
             elif self._slots.taken and self._slots.free * 4 < self._slots.size:
                 await self._slots.wait(self._slots.size // 4, at_most_s=_GATHER_S)
@@ -152,6 +162,7 @@ class Fetcher(Service):
                 continue
             self._health.worked()
             if not (more or self._alone_at_once):
+                self._listen()
                 await self.pause(self._poll_s)
 
     async def _fetch(self) -> bool:
@@ -163,6 +174,8 @@ class Fetcher(Service):
             self._hinted, self._hinted_at_s = False, now_s
             for lane in self._weights:
                 self._quotas.hint(lane)
+        for lane in self._intake.known(self._slots.rooms):
+            self._quotas.hint(lane)
         plan = self._quotas.plan(self._slots.free, now_s, self._slots.rooms)
         if not plan:
             return False
@@ -175,23 +188,52 @@ class Fetcher(Service):
         # With fewer slots than lanes a round does not reach all of them; a hint may also have been put off.
         return self._hinted or self._quotas.expects(self._slots.rooms)
 
-    async def _claim(self, plan: Mapping[Lane, int], *, alone: bool = False) -> dict[Lane, int]:
+    async def _claim(self, plan: Mapping[Lane, int]) -> dict[Lane, int]:
         """Claim and start; returns how many rows each lane gave."""
+        self.claiming = True
+        runnable: Counter[tuple[str, int]] = Counter()
+
+        def begin(claim: Claim) -> None:
+            if claim.lonely:
+                self._on_lonely()
+            self._lonely = self._solitude is Solitude.IN_TURN and (self._lonely or claim.lonely)
+            self._only_alone = self._only_alone and not claim.jobs
+            runnable.update((job.queue, job.priority) for job in claim.jobs)
+            for job in claim.jobs:
+                self._start(job)
+
+        plan = self._intake.narrowed(plan)
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                got = await self._intake.claim(plan, deadline_s=self._deadline_s / 2, on_claim=begin)
+        finally:
+            self.claiming = False
+        for lane, asked in plan.items():
+            # Limited or expired jobs took no slot, and neither did announcements of others': they are not charged.
+            self._quotas.record(lane, asked=asked, got=got[lane], charged=runnable[lane])
+        return got
+
+    async def _claim_alone(self) -> int:
+        """A job that must run alone, if there is one; how many were looked at."""
         self.claiming = True
         try:
             async with asyncio.timeout(self._deadline_s):
-                claim = await self._store.claim_jobs(self._worker, plan, deadline_s=self._deadline_s / 2, alone=alone)
+                lanes = dict.fromkeys(self._weights, 1)
+                claim = await self._store.claim_jobs(self._worker, lanes, deadline_s=self._deadline_s / 2, alone=True)
             if claim.lonely:
                 self._on_lonely()
-            if not alone:
-                self._lonely = self._solitude is Solitude.IN_TURN and (self._lonely or claim.lonely)
-                self._only_alone = self._only_alone and not claim.jobs
-                self._record(plan, claim)
             for job in claim.jobs:
                 self._start(job)
         finally:
             self.claiming = False
-        return claim.scanned
+        return sum(claim.scanned.values())
+
+    def _listen(self) -> None:
+        """Announcements may come by themselves while there is nothing to do; of queues that have room."""
+        if self._solitude is not Solitude.ALWAYS:
+            rooms = self._slots.rooms
+            lanes = [lane for lane in self._weights if rooms.get(lane.queue) != 0] if rooms else self._weights.keys()
+            self._intake.listen(lanes, free=self._slots.free)
 
     def _start(self, job: ClaimedJob) -> None:
         """A worker that is stopping starts nothing more."""
@@ -226,7 +268,7 @@ class Fetcher(Service):
     async def _fetch_lonely(self) -> bool:
         """One job, in a worker with one slot that runs nothing else."""
         await self._follow_settings(self._clock.monotonic())
-        if not sum((await self._claim(dict.fromkeys(self._weights, 1), alone=True)).values()):
+        if not await self._claim_alone():
             return False
         self._on_lonely()
         return True
@@ -241,21 +283,15 @@ class Fetcher(Service):
         self._patience_s = _PATIENCE_S
         self._lonely = False  # the next ordinary claim tells whether there are more
         began_s = self._clock.monotonic()
-        got = await self._claim(dict.fromkeys(self._weights, 1), alone=True)
+        got = await self._claim_alone()
         # Nothing beside it; but one that does not end at its limit must not stop this worker for ever.
         while self._slots.free < self._slots.size and not self.stopping.is_set() and not self._is_overdue():
             await self._slots.wait(self._slots.size, at_most_s=_PATIENCE_S)
         now_s = self._clock.monotonic()
         self._alone_again_s = now_s + (now_s - began_s)  # ordinary work gets as much time as this took
-        self._only_alone = not self._slots.taken and sum(got.values()) > 0
+        self._only_alone = not self._slots.taken and got > 0
         self._hinted = True  # every lane is looked at before the next one, also if hints were lost meanwhile
-
-    def _record(self, plan: Mapping[Lane, int], claim: Claim) -> None:
-        runnable = Counter((job.queue, job.priority) for job in claim.jobs)
-        for lane, asked in plan.items():
-            got = claim.scanned.get(lane, 0)
-            # Limited or expired jobs took no slot, so they are not charged.
-            self._quotas.record(lane, asked=asked, got=got, charged=runnable[lane])
+        self._intake.hint()
 
     async def _follow_settings(self, now_s: float) -> None:
         if now_s - self._settings_at_s < _SETTINGS_EVERY_S:

@@ -12,6 +12,7 @@ import socket
 from typing import Any
 from uuid import uuid4
 
+from holdfast.client.dispatch import STORE_ALONE, Dispatch
 from holdfast.config import Config
 from holdfast.core.cause import Cause
 from holdfast.core.errors import NotOpen, StoreError
@@ -61,6 +62,7 @@ class Session:
         board: Board | None = None,
         solitude: Solitude = Solitude.IN_TURN,
         budgets: RetryBudgets | None = None,
+        dispatch: Dispatch = STORE_ALONE,
     ) -> None:
         self.id = uuid4()
         self.lost = asyncio.Event()
@@ -125,6 +127,7 @@ class Session:
             poll_s=config.poll_s,
             clock=clock,
             health=health,
+            dispatch=dispatch,
         )
         self._cancels = CancelWatch(
             store,

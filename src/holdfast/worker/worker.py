@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from holdfast.client.dispatch import STORE_ALONE, Dispatch
 from holdfast.config import Config
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.task import Registry, TaskDefinition
@@ -50,6 +51,7 @@ class Worker(Service):
         hooks: Hooks,
         birth: Callable[[], Birth],
         post: Post | None = None,
+        dispatch: Dispatch = STORE_ALONE,
     ) -> None:
         super().__init__(name="worker")
         self._store = store
@@ -61,6 +63,7 @@ class Worker(Service):
         self._health = health
         self._hooks = hooks
         self._post = post
+        self._dispatch = dispatch
         self._solitude = Solitude.IN_TURN
         self._grace_s: float | None = config.grace_s
         self.cut_short = 0
@@ -191,6 +194,7 @@ class Worker(Service):
             board=None if self._post is None else self._post.board,
             solitude=self._solitude,
             budgets=self._budgets,
+            dispatch=self._dispatch,
         )
         await session.start()
         if self._post is not None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.faults.scenes import deprived, in_user_code, migrating, struck, struck_server
+from tests.faults.scenes import announced, deprived, in_user_code, migrating, struck, struck_redis, struck_server
 from tests.faults.table.cells import Cell
 from tests.history import Report
 
@@ -17,6 +17,8 @@ LIMIT_S = 60.0
 
 SCENES: dict[str, Callable[[Cell, Path], Awaitable[Report]]] = {
     "struck": struck.play,
+    "announced": announced.play,
+    "struck_redis": struck_redis.play,
     "in_user_code": in_user_code.play,
     "migrating": migrating.play,
     "deprived": deprived.play,

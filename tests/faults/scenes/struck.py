@@ -115,7 +115,7 @@ async def play(cell: Cell, directory: Path) -> Report:
 
 
 def _role_of(verb: str) -> str:
-    if verb == "insert_jobs":
+    if verb in ("insert_jobs", "publish"):
         return PRODUCER
     return verb if verb in DEEDS else WORKER
 

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 SQLITE, POSTGRES = "sqlite", "postgres"
 STORES = (SQLITE, POSTGRES)
+#: PostgreSQL with a Redis beside it.
+REDIS = "redis"
 
 
 class Strike(StrEnum):

@@ -170,7 +170,6 @@ _REASONS = (
     ("any", "fsync EIO", POSTGRES, "the server panics: to its clients that is an immediate restart, which is played"),
     ("any", "fail-over to an asynchronous standby", POSTGRES, "what it lost is lost: documented, no promise is made"),
     ("any", "reads from a lagging standby", POSTGRES, "no decision is made on one: there is one URL"),
-    ("any", "any fault of Redis", BOTH, "not built yet"),
     ("any", "any fault of schedules", BOTH, "not built yet"),
     ("any", "any fault of the HTTP API", BOTH, "not built yet"),
 )

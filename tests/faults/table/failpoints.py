@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.faults.table.cells import FAILURES, SAID, SQLITE, STORES, Cell, Strike, fault_at
+from tests.faults.table.cells import FAILURES, REDIS, SAID, SQLITE, STORES, Cell, Strike, fault_at
 
 from holdfast.stores import moments
+from holdfast.transports import moments as transport
 from holdfast.worker import executor
 
 PART = "failpoints"
@@ -17,6 +18,11 @@ NAMES = {
     "insert_jobs.committed": "E3",
     "claim_jobs.begin": "C1",
     "claim_jobs.committed": "C3",
+    transport.PUBLISH_BEGIN: "E4",
+    transport.PUBLISH_DONE: "E5",
+    transport.FETCH_BEGIN: "C1",
+    transport.FETCH_DONE: "C2",
+    transport.FETCH_CLAIMED: "R4",
     executor.C4: "C4",
     executor.R2: "R2",
     "settle_jobs.committed": "R3",
@@ -47,11 +53,25 @@ def points() -> list[str]:
     return [*verbs, executor.C4, executor.R2]
 
 
+#: On the way of announcements: only where there is a Redis.
+ANNOUNCING = (
+    transport.PUBLISH_BEGIN,
+    transport.PUBLISH_DONE,
+    transport.FETCH_BEGIN,
+    transport.FETCH_DONE,
+    transport.FETCH_CLAIMED,
+)
+
+
 def cells() -> Iterator[Cell]:
     for point in points():
         for strike in Strike:
             for store in STORES:
                 yield _cell(point, strike, store)
+    for point in ANNOUNCING:
+        for strike in Strike:
+            fault = fault_at(point, strike)
+            yield Cell(PART, point, fault, REDIS, HOLDS[strike], scene="announced", strike=strike)
     yield from _user_code()
 
 
@@ -90,10 +110,6 @@ def _user_code() -> Iterator[Cell]:
 
 #: Moments of FAULTS that no failpoint of today stands for.
 WITHOUT_FAILPOINT = {
-    "E4": "not built yet: it belongs to Redis",
-    "E5": "not built yet: it belongs to Redis",
-    "C2": "not built yet: it belongs to Redis",
-    "R4": "not built yet: it belongs to Redis",
     "M2": "not built yet: it belongs to schedules",
     **{f"W{n}": "not built yet: it belongs to workflows" for n in range(1, 6)},
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import ModuleType
 
-from tests.faults.table import environment, failpoints, files, servers
+from tests.faults.table import environment, failpoints, files, redis, servers
 from tests.faults.table.cells import Cell, Strike, fault_at
 from tests.faults.table.whole import table
 
@@ -23,13 +24,16 @@ job, or be left alive.
 """
 _KINDS = ("fail", "hang", "kill -9", "SIGSTOP past the lease")
 _MARKS = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+_REDIS = "PostgreSQL with Redis"
 
 
 def page() -> str:
     cells = table()
     lists = (files.PART, environment.PART, environment.OTHERS)
     rest = [_list(part, [cell for cell in cells if cell.part == part]) for part in lists]
-    return "\n".join([HEAD, _counts(cells), _failpoints(cells), _servers(cells), *rest])
+    return "\n".join(
+        [HEAD, _counts(cells), _failpoints(cells), _servers(cells, servers), _servers(cells, redis), *rest]
+    )
 
 
 def _counts(cells: list[Cell]) -> str:
@@ -55,6 +59,8 @@ def _failpoints(cells: list[Cell]) -> str:
     for point in failpoints.points():
         shown = [_stores([mine[point, fault_at(point, kind), store] for store in _MARKS], reasons) for kind in Strike]
         lines.append(f"| `{point}` | {failpoints.NAMES.get(point, '')} | {' | '.join(shown)} |")
+    everywhere = " | ".join([_REDIS] * len(_KINDS))
+    lines += [f"| `{point}` | {failpoints.NAMES[point]} | {everywhere} |" for point in failpoints.ANNOUNCING]
     user = ["raise", *_KINDS[1:]]
     shown = [_stores([mine["R1", fault, store] for store in _MARKS], reasons) for fault in user]
     lines.append(f"| in user code (its task strikes its own process) | R1 | {' | '.join(shown)} |")
@@ -75,11 +81,11 @@ def _stores(cells: Iterable[Cell], reasons: list[str]) -> str:
     return ", ".join(dict.fromkeys(shown))
 
 
-def _servers(cells: list[Cell]) -> str:
-    mine = [cell for cell in cells if cell.part == servers.PART]
+def _servers(cells: list[Cell], which: ModuleType) -> str:
+    mine = [cell for cell in cells if cell.part == which.PART]
     lines = [
-        f"## {servers.PART}\n",
-        f"Each at each of these moments: {', '.join(servers.MOMENTS)}.\n",
+        f"## {which.PART}\n",
+        f"Each at each of these moments: {', '.join(which.MOMENTS)}.\n",
         "| fault | what must hold | how |",
         "|---|---|---|",
     ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from tests.faults.table import environment, failpoints, files, servers
+from tests.faults.table import environment, failpoints, files, redis, servers
 from tests.faults.table.cells import SQLITE, Cell
 
 SEED = 6
 
 
 def table() -> list[Cell]:
-    parts = (failpoints.cells, failpoints.named_moments, servers.cells, files.cells, environment.cells)
+    parts = (failpoints.cells, failpoints.named_moments, servers.cells, redis.cells, files.cells, environment.cells)
     cells = [cell for part in parts for cell in part()]
     names = [cell.name for cell in cells]
     assert len(names) == len(set(names)), f"twice: {sorted(name for name in names if names.count(name) > 1)}"

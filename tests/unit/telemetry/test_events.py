@@ -9,12 +9,12 @@ from dataclasses import fields
 import pytest
 from tests.unit.telemetry.samples import FIELD_VALUES, sample
 
-from holdfast.telemetry import events, flow_events, process_events
+from holdfast.telemetry import events, flow_events, process_events, transport_events
 from holdfast.telemetry.events import EVENTS, Event
 
 
 def test_every_class_in_the_module_is_in_the_union() -> None:
-    modules = (events, flow_events, process_events)
+    modules = (events, flow_events, process_events, transport_events)
     defined = {value for module in modules for value in vars(module).values() if inspect.isclass(value)}
     assert {kind for kind in defined if kind.__module__ in {each.__name__ for each in modules}} == set(EVENTS)
 
@@ -25,9 +25,8 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize("kind", EVENTS)
 def test_an_event_is_noun_dot_verb_and_documented(kind: type[Event]) -> None:
-    assert re.fullmatch(
-        r"(job|worker|process|isolate|lead|store|queue|clock|service|setting|breaker)\.[a-z]+(_[a-z]+)?", kind.name
-    )
+    nouns = "job|worker|process|isolate|lead|store|transport|queue|clock|service|setting|breaker"
+    assert re.fullmatch(rf"({nouns})\.[a-z]+(_[a-z]+)?", kind.name)
     noun = kind.name.partition(".")[0]
     assert kind.__name__.lower().startswith(noun)
     assert kind.__doc__

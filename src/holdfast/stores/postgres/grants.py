@@ -82,7 +82,7 @@ _FUNCTIONS = {
     "worker": (
         *_SERVING,
         "timeline",
-        *("claim_jobs", "claim_limited", "pick_jobs", "claim_picked"),
+        *("claim_jobs", "claim_entries", "claim_limited", "pick_jobs", "claim_picked"),
         *("settle_jobs", "settle_runs", "settle_attached", "settle_successes", "settle_outcomes"),
     ),
 }

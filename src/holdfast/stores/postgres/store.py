@@ -49,6 +49,7 @@ from holdfast.stores.postgres import (
 )
 from holdfast.stores.postgres.beats import Beats
 from holdfast.stores.postgres.claim_verbs import ClaimVerbs
+from holdfast.stores.postgres.dispatching import Dispatching
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.floors import Floors
 from holdfast.stores.postgres.flush import Flushed, flush, flush_marked
@@ -56,7 +57,6 @@ from holdfast.stores.postgres.gates import Gates
 from holdfast.stores.postgres.outbox import Outbox
 from holdfast.stores.postgres.serving import serve_now
 from holdfast.stores.postgres.statements import DEFAULT_SCHEMA
-from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.postgres.visits import GuestVisit
 from holdfast.stores.postgres.wakeups import Wakeups
 from holdfast.stores.status import StoreStatus
@@ -82,7 +82,8 @@ class PostgresStore(ClaimVerbs):
         self.schema = schema
         self._pooled = pooled
         self._clock = clock or SystemClock()
-        self._engine = Engine(url, schema=schema, pooled=pooled, place=opening.place_of(url, schema), tell=self._tell)
+        place = opening.place_of(url, schema)
+        self._engine = Engine(url, schema=schema, pooled=pooled, place=place, tell=lambda tx: self.dispatch.tell(tx))
         self._floors = Floors(self._clock)
         self._gates = Gates(self._engine.look, self._engine.tenanted, watermarks=watermarks, clock=self._clock)
         self._wakeups = Wakeups(
@@ -91,6 +92,7 @@ class PostgresStore(ClaimVerbs):
             notify=not pooled,
             on_returned=self._floors.fall,
         )
+        self.dispatch = Dispatching(self._engine, self._wakeups, self._floors, self._reopening, self._claim_attached)
         self._outbox = Outbox(self._engine.query, self._wakeups.tell)
         self._beats = Beats(self._engine)
 
@@ -134,11 +136,6 @@ class PostgresStore(ClaimVerbs):
     def subscribe(self, callback: Callable[[Hint], None]) -> Callable[[], None]:
         return self._wakeups.subscribe(callback)
 
-    def _tell(self, done: Tx | Flushed) -> None:
-        if done.returned:
-            self._floors.fall()
-        self._wakeups.tell(done.hints, returned=done.returned)
-
     # ------------------------------------------------------------ enqueue
 
     async def insert_jobs(
@@ -155,7 +152,7 @@ class PostgresStore(ClaimVerbs):
             inserting = partial(engine.call, "insert_jobs", engine.inserts)
             answers = await insert.insert_ordinary(inserting, jobs, engine.tenanted)
             if answers is not None:
-                self._wakeups.tell(Hint.READY)
+                self._wakeups.tell(self.dispatch.inserted(jobs, answers))
                 return answers
         line = engine.inserts if all(job.key is None and job.unique is None for job in jobs) else engine.keyed
         operation = partial(insert.insert_jobs, jobs=jobs, whole=whole, shut=shut)
@@ -200,7 +197,9 @@ class PostgresStore(ClaimVerbs):
             breakers = [mark.breaker.name for mark in marks]
             flushing = partial(engine.call, "settle_jobs", engine.settlements)
             flushed = await flush(flushing, worker, settlements, breakers, attached=self._attached)
-            self._tell(flushed)
+            self.dispatch.tell(flushed)
+            if Hint.READY in flushed.hints:
+                await self.dispatch.returned(settlements)
             if flushed.waited:
                 await serve_now(engine)
             if len(flushed.tokens) == len(settlements):

@@ -49,6 +49,7 @@ class Tx:
         "_tails",
         "connection",
         "drained",
+        "entered",
         "freed",
         "hints",
         "is_guest",
@@ -73,6 +74,8 @@ class Tx:
         self.tenanted = tenanted
         """Queues with tenants, as far as this process knows."""
         self.hints = Hint.NOTHING
+        self.entered: list[Place] = []
+        """Jobs that it has made ready."""
         self.returned = False
         """Jobs came back to their old places, before others that may have been claimed since."""
         self.drained: list[str] = []
@@ -119,6 +122,7 @@ class Tx:
             await self.many("transaction.enter_ready", places, self.now)
             self._depth.update(place.queue for place in places)
             self.hints |= Hint.READY
+            self.entered += places
             self.returned = self.returned or any(place.seq is not None for place in places)
 
     def left_ready(self, queue: str, count: int = 1) -> None:

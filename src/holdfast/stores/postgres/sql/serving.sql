@@ -5,12 +5,12 @@ SELECT * FROM holdfast.look_after($1::text[], $2::text[], $3)
 
 -- name: due
 -- Gates that are due and in nobody's hand.
-SELECT kind, key FROM holdfast.gate WHERE due_at <= holdfast.clock() ORDER BY due_at LIMIT $1
+SELECT kind, key FROM holdfast.gate WHERE due_at <= holdfast.clock() ORDER BY due_at, kind, key LIMIT $1
 FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: overdue
 -- The same, whoever has them in hand.
-SELECT kind, key FROM holdfast.gate WHERE due_at <= holdfast.clock() ORDER BY due_at LIMIT $1
+SELECT kind, key FROM holdfast.gate WHERE due_at <= holdfast.clock() ORDER BY due_at, kind, key LIMIT $1
 
 -- name: next_due
 SELECT extract(epoch FROM g.due_at - holdfast.clock())::float8 FROM holdfast.gate g

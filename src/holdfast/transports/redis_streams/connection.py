@@ -1,0 +1,150 @@
+"""Whether Redis is there: one report per change, and the way back by itself.
+
+Duties:
+1. Connections are made here, each looked at by `examination` before it is used.
+2. The first failure of any of them makes the transport be away: everybody does without it from then on, at once.
+3. While it is away one connection is tried, less and less often; when it can be written to, the transport is back.
+4. One that refuses again as soon as it is back (somebody else's key in place of ours, say) is left alone for longer and
+   longer, up to a minute: a change of state is worth a line in the log, and not one every second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from holdfast.core.errors import ConfigError
+from holdfast.runtime.backoff import Backoff
+from holdfast.runtime.clock import Clock
+from holdfast.telemetry.hub import Telemetry
+from holdfast.telemetry.transport_events import TransportDown, TransportUp
+from holdfast.transports.redis_streams.address import Address
+from holdfast.transports.redis_streams.examination import as_config_error, examine
+from holdfast.transports.redis_streams.line import Line
+from holdfast.transports.redis_streams.wire import Refusal, Unreachable, Wire, connect
+
+#: A Redis that takes longer for an answer does not save anybody time: the store is as quick.
+ANSWER_S = 0.5
+FAILURES = (Unreachable, Refusal, ConfigError)
+#: One that was there for so long was well.
+_STEADY_S = 10.0
+
+
+class Connection:
+    """All connections of one process to one Redis."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        trial_key: str,
+        clock: Clock,
+        telemetry: Telemetry,
+        answer_s: float = ANSWER_S,
+    ) -> None:
+        self._address = address
+        self._trial_key = trial_key
+        self._clock = clock
+        self._telemetry = telemetry
+        self._answer_s = answer_s
+        self._lines: list[Line] = []
+        self._trial = self.line()
+        self._watchers: list[Callable[[], None]] = []
+        self._backoff = Backoff(0.05, 2.0)
+        self._distrust = Backoff(1.0, 60.0)
+        self._up_since_s = float("-inf")
+        self._closed = False
+        self._down_since_s: float | None = None
+        self._returning: asyncio.Task[None] | None = None
+        self.is_up = False
+        self.run_id = ""
+        """The server's own name of this run of it."""
+
+    def line(self) -> Line:
+        """One more, for a purpose of its own."""
+        made = Line(self._connect, answer_s=self._answer_s)
+        self._lines.append(made)
+        return made
+
+    def forget(self, line: Line) -> None:
+        line.drop()
+        self._lines.remove(line)
+
+    def on_change(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Have it called when the transport goes away or comes back; returns the way out."""
+        self._watchers.append(call)
+        return lambda: self._watchers.remove(call) if call in self._watchers else None
+
+    async def open(self) -> None:
+        """ConfigError where a person has to act; a server that is away is tried again later."""
+        try:
+            await self._try()
+        except ConfigError:
+            raise
+        except (Unreachable, Refusal) as error:
+            self.failed(error)
+        else:
+            self.is_up = True
+            self._up_since_s = self._clock.monotonic()
+
+    async def close(self) -> None:
+        self.is_up, self._closed = False, True
+        if self._returning is not None:
+            self._returning.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._returning
+        for line in self._lines:
+            line.drop()
+
+    def failed(self, error: BaseException) -> None:
+        """Something went wrong on one of the lines: none is trusted."""
+        if self._returning is None and not self._closed:
+            self.is_up = False
+            self._down_since_s = self._clock.monotonic()
+            self._telemetry.emit(TransportDown(self._address.place, str(error)))
+            self._returning = asyncio.get_running_loop().create_task(self._return(error), name="holdfast-redis")
+            for line in self._lines:
+                line.drop()
+            self._tell()
+
+    async def _return(self, error: BaseException) -> None:
+        if isinstance(error, Refusal) and self._clock.monotonic() - self._up_since_s < _STEADY_S:
+            await asyncio.sleep(self._distrust.next())
+        else:
+            self._distrust.reset()
+        while True:
+            await asyncio.sleep(self._backoff.next())
+            with contextlib.suppress(*FAILURES):
+                await self._try()
+                break
+        self._backoff.reset()
+        self._returning = None
+        self.is_up = True
+        assert self._down_since_s is not None
+        self._up_since_s = self._clock.monotonic()
+        self._telemetry.emit(TransportUp(self._address.place, self._up_since_s - self._down_since_s))
+        self._tell()
+
+    async def _try(self) -> None:
+        """Whether it takes what is written: it may be a replica, full, or unable to write to its disk."""
+        await self._trial.ask("SET", self._trial_key, "", "PX", 1)
+
+    async def _connect(self) -> Wire:
+        try:
+            wire = await connect(self._address)
+        except Refusal as refusal:
+            raise as_config_error(refusal, self._address.place) or refusal from None
+        try:
+            self.run_id = await examine(wire, self._address.place)
+        except Refusal as refusal:
+            wire.close()
+            raise as_config_error(refusal, self._address.place) or refusal from None
+        except BaseException:
+            wire.close()
+            raise
+        return wire
+
+    def _tell(self) -> None:
+        for call in tuple(self._watchers):
+            call()

@@ -1,0 +1,35 @@
+"""Which keys an installation of Holdfast has in a Redis.
+
+    {prefix}:{queue}:N      a stream per lane, N its priority from 0 to 9; the braces are part of the key
+    {prefix}:{queue}:meta   a hash: `born` and `filled` (see lua/watch.lua), `cursor:N` (see lua/recover.lua)
+    {prefix}:trial          written when a connection is tried, and gone within a millisecond
+
+The queue's name is in braces so that all its keys are on one node of a Redis Cluster: a script works on those of one
+node only. Names of queues have no braces.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.fairness import Lane
+from holdfast.core.priority import HIGHEST, LOWEST
+
+#: The one group of consumers of every stream; in the scripts it is spelt out.
+GROUP = "workers"
+
+
+class Keys:
+    """The keys under one prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def stream(self, lane: Lane) -> str:
+        return f"{self.prefix}:{{{lane.queue}}}:{lane.priority}"
+
+    def meta(self, queue: str) -> str:
+        return f"{self.prefix}:{{{queue}}}:meta"
+
+
+def lanes_of(queue: str) -> list[Lane]:
+    """All of a queue's lanes, the most urgent first."""
+    return [Lane(queue, priority) for priority in range(HIGHEST, LOWEST - 1, -1)]

@@ -1,0 +1,56 @@
+-- fetch: forgets what was dealt with, and gives up to a quota of new entries per lane, oldest first. Never waits.
+--
+-- KEYS[i]       the stream of a lane
+-- ARGV[1]       the consumer: the id of a worker
+-- then for each stream: its quota, the number of its entries that were dealt with, and their ids
+--
+-- An entry leaves the stream together with the group's note that it was read: nothing is left of it. Only the worker
+-- that has committed a claim asks for that, so an entry that was read and led to nothing is still there.
+-- Answers {entries, more}. entries: number of the lane, id, content of the field `j`, and so on; a content of one `?`
+-- is that of an entry that is not ours. more: the numbers of the lanes that have entries which nobody has read.
+local function unread(key)
+  local group = redis.call('XINFO', 'GROUPS', key)[1]
+  return not group or redis.call('XRANGE', key, '(' .. group[8], '+', 'COUNT', 1)[1] ~= nil
+end
+
+local consumer, at, quotas = ARGV[1], 2, {}
+for i = 1, #KEYS do
+  local count = tonumber(ARGV[at + 1])
+  quotas[i] = ARGV[at]
+  for first = at + 2, at + 1 + count, 1000 do
+    local last = math.min(first + 999, at + 1 + count)
+    redis.call('XACK', KEYS[i], 'workers', unpack(ARGV, first, last))
+    redis.call('XDEL', KEYS[i], unpack(ARGV, first, last))
+  end
+  at = at + 2 + count
+end
+local entries, more, n = {}, {}, 0
+for i = 1, #KEYS do
+  local key = KEYS[i]
+  if redis.call('XLEN', key) > 0 then
+    local got = 0
+    if quotas[i] ~= '0' then
+      local read = redis.pcall('XREADGROUP', 'GROUP', 'workers', consumer, 'COUNT', quotas[i], 'STREAMS', key, '>')
+      if read and read.err then
+        if not string.find(read.err, 'NOGROUP', 1, true) then
+          return read
+        end
+        redis.call('XGROUP', 'CREATE', key, 'workers', '0')
+        read = redis.call('XREADGROUP', 'GROUP', 'workers', consumer, 'COUNT', quotas[i], 'STREAMS', key, '>')
+      end
+      if read then
+        got = #read[1][2]
+        for _, entry in ipairs(read[1][2]) do
+          local fields = entry[2]
+          entries[n + 1], entries[n + 2] = i, entry[1]
+          entries[n + 3] = (fields and #fields == 2 and fields[1] == 'j') and fields[2] or '?'
+          n = n + 3
+        end
+      end
+    end
+    if got == tonumber(quotas[i]) and unread(key) then
+      more[#more + 1] = i
+    end
+  end
+end
+return {entries, more}

@@ -1,0 +1,107 @@
+"""Redis Streams as a transport: a stream per lane, one group of consumers, nothing that the store does not know."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Sequence
+
+from holdfast.core.announcement import Announcement
+from holdfast.runtime.clock import Clock
+from holdfast.telemetry.hub import Telemetry
+from holdfast.transports.base import Upkeep
+from holdfast.transports.redis_streams.address import Address
+from holdfast.transports.redis_streams.connection import ANSWER_S, FAILURES, Connection
+from holdfast.transports.redis_streams.consumer import RedisConsumer
+from holdfast.transports.redis_streams.keys import Keys, lanes_of
+from holdfast.transports.redis_streams.publisher import BOUND, Publisher
+from holdfast.transports.redis_streams.scripts import RECOVER, WATCH
+
+#: For how long an entry has to have been read by somebody who did nothing about it, before it is for others.
+ABANDONED_S = 5.0
+#: For how long a consumer has to have been silent: several times as long as one waits for work at a time.
+DEAD_S = 60.0
+_RECOVERED_AT_ONCE = 100
+_FILLED_AT_ONCE = 1000
+
+
+class RedisStreams:
+    """See the module's sentence."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        prefix: str,
+        clock: Clock,
+        telemetry: Telemetry,
+        on_undelivered: Callable[[], None] = lambda: None,
+        bound: int = BOUND,
+        answer_s: float = ANSWER_S,
+        abandoned_s: float = ABANDONED_S,
+        dead_s: float = DEAD_S,
+    ) -> None:
+        self._telemetry = telemetry
+        self._bound = bound
+        self._abandoned_s = abandoned_s
+        self._dead_s = dead_s
+        self._keys = Keys(prefix)
+        self._connection = Connection(
+            address, trial_key=f"{prefix}:trial", clock=clock, telemetry=telemetry, answer_s=answer_s
+        )
+        self._publisher = Publisher(self._connection, self._keys, on_undelivered=on_undelivered, bound=bound)
+        self._line = self._connection.line()
+        self._marks: dict[str, bytes] = {}
+        """What is to be set once a queue's ready jobs have been announced."""
+
+    async def open(self) -> None:
+        await self._connection.open()
+
+    async def close(self) -> None:
+        await self._publisher.close()
+        await self._connection.close()
+
+    @property
+    def is_up(self) -> bool:
+        return self._connection.is_up
+
+    def publish(self, announcements: Sequence[Announcement]) -> bool:
+        return self._publisher.publish(announcements)
+
+    def consumer(self, name: str, *, wake: Callable[[], None]) -> RedisConsumer:
+        """For one worker, by its id; `wake` is called when something has come."""
+        return RedisConsumer(
+            self._connection, self._keys, self._publisher, name=name, wake=wake, telemetry=self._telemetry
+        )
+
+    async def tend(self, queues: Collection[str]) -> Upkeep:
+        if not self.is_up or not queues:
+            return Upkeep()
+        try:
+            unfilled = await self._watch(sorted(queues))
+            moved = [await self._recover(queue) for queue in sorted(queues)]
+        except FAILURES as error:
+            self._connection.failed(error)
+            return Upkeep()
+        return Upkeep(unfilled, sum(each[0] for each in moved), sum(each[1] for each in moved))
+
+    async def fill(self, queue: str, announcements: Sequence[Announcement]) -> None:
+        try:
+            for first in range(0, len(announcements), _FILLED_AT_ONCE):
+                await self._publisher.send(announcements[first : first + _FILLED_AT_ONCE])
+            if (mark := self._marks.pop(queue, None)) is not None:
+                await self._line.ask("HSET", self._keys.meta(queue), "filled", mark)
+        except FAILURES as error:
+            self._connection.failed(error)
+
+    async def _watch(self, queues: Sequence[str]) -> tuple[str, ...]:
+        keys = [self._keys.meta(queue) for queue in queues]
+        wanted = await self._line.run(WATCH, keys, [secrets.token_hex(8), self._connection.run_id])
+        self._marks = {queue: mark for queue, mark in zip(queues, wanted, strict=True) if mark}
+        return tuple(self._marks)
+
+    async def _recover(self, queue: str) -> tuple[int, int]:
+        lanes = lanes_of(queue)
+        keys = [self._keys.meta(queue), *(self._keys.stream(lane) for lane in lanes)]
+        limits = [int(1000 * self._abandoned_s), int(1000 * self._dead_s), _RECOVERED_AT_ONCE]
+        moved, removed = await self._line.run(RECOVER, keys, [*limits, *(lane.priority for lane in lanes)])
+        return moved, removed

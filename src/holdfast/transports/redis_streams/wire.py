@@ -1,0 +1,156 @@
+"""One connection to a Redis server: words out, replies in, each to whom it belongs; knows no command but the first few.
+
+A reply that nobody waits for any more would be taken for the answer to the next question. So whoever stops waiting,
+because he was cancelled or the time is over, leaves a connection that is never used again: `ask` closes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any, cast
+
+import hiredis
+
+from holdfast.core.errors import ConfigError
+from holdfast.transports.redis_streams.address import Address
+
+CONNECT_S = 2.0
+_NAME = "holdfast"
+
+
+class Unreachable(Exception):
+    """No answer: the server is away, or does not behave like one."""
+
+
+class Refusal(Exception):
+    """The server's answer is an error; `code` is its first word."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.code = text.partition(" ")[0]
+
+
+class Wire(asyncio.Protocol):
+    """See the module's sentences. One question at a time."""
+
+    def __init__(self) -> None:
+        self._reader = hiredis.Reader()
+        self._transport: asyncio.Transport | None = None
+        self._asked: asyncio.Future[Any] | None = None
+        self.is_open = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, and no subclass of it
+        self.is_open = True
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._reader.feed(data)
+            reply = self._reader.gets()
+        except hiredis.ProtocolError as error:
+            self._fail(Unreachable(f"what answers is no Redis: {error}"))
+            return
+        if reply is False:  # not all of it is there yet
+            return
+        asked, self._asked = self._asked, None
+        if asked is None or self._reader.has_data():
+            self._fail(Unreachable("an answer that nobody had asked for"))
+        if asked is not None and not asked.done():
+            asked.set_result(reply)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._fail(Unreachable(f"the connection was closed: {error}" if error else "the connection was closed"))
+
+    def close(self) -> None:
+        """At once, whatever is under way."""
+        self._fail(Unreachable("the connection was given up"))
+
+    def _fail(self, error: Unreachable) -> None:
+        self.is_open = False
+        if self._transport is not None:
+            self._transport.abort()
+        asked, self._asked = self._asked, None
+        if asked is not None and not asked.done():
+            asked.set_exception(error)
+            asked.exception()  # its asker may have gone
+
+    async def ask(self, *words: bytes | str | int, within_s: float) -> Any:
+        """The reply; Refusal where it is an error. After anything else that is raised the connection is closed."""
+        if not self.is_open or self._transport is None:
+            raise Unreachable("the connection was closed")
+        asked = self._asked = asyncio.get_running_loop().create_future()
+        self._transport.write(hiredis.pack_command(words))  # type: ignore[arg-type]  # its stub says: one word
+        try:
+            async with asyncio.timeout(within_s):
+                reply = await asked
+        except TimeoutError:
+            self.close()
+            raise Unreachable(f"no answer within {within_s:g} s") from None
+        except BaseException:  # cancelled: a reply is on its way to nobody
+            self.close()
+            raise
+        if isinstance(reply, hiredis.ReplyError):
+            raise Refusal(str(reply))
+        return reply
+
+
+async def connect(address: Address) -> Wire:
+    """A connection that is let in, to the right database; Unreachable or Refusal otherwise."""
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            if address.master is None:
+                return await _enter(address, *address.hosts[0])
+            return await _enter(address, *await _ask_sentinels(address))
+    except TimeoutError:
+        raise Unreachable(f"no connection within {CONNECT_S:g} s") from None
+
+
+async def _enter(address: Address, host: str, port: int) -> Wire:
+    wire = await _open(address, host, port)
+    try:
+        if (password := address.secret()) is not None:
+            login = [password] if address.username is None else [address.username, password]
+            await wire.ask("AUTH", *login, within_s=CONNECT_S)
+        if address.db:
+            await wire.ask("SELECT", address.db, within_s=CONNECT_S)
+        with contextlib.suppress(Refusal):  # it is only shown
+            await wire.ask("CLIENT", "SETNAME", _NAME, within_s=CONNECT_S)
+    except BaseException:
+        wire.close()
+        raise
+    return wire
+
+
+async def _open(address: Address, host: str, port: int) -> Wire:
+    context = address.ssl_context()
+    try:
+        _, wire = await asyncio.get_running_loop().create_connection(Wire, host, port, ssl=context)
+    except ConfigError:
+        raise
+    except (OSError, ValueError) as error:  # also what is wrong with a certificate
+        raise Unreachable(f"{host}:{port}: {error}") from error
+    return wire
+
+
+async def _ask_sentinels(address: Address) -> tuple[str, int]:
+    """Where the master is, by the first Sentinel that knows."""
+    heard = []
+    share_s = CONNECT_S / (len(address.hosts) + 1)
+    for host, port in address.hosts:
+        wire = None
+        try:
+            async with asyncio.timeout(share_s):
+                wire = await _open(address, host, port)
+                if address.sentinel_password is not None:
+                    await wire.ask("AUTH", address.sentinel_password, within_s=share_s)
+                found = await wire.ask("SENTINEL", "get-master-addr-by-name", address.master or "", within_s=share_s)
+            if found is not None:
+                return found[0].decode(), int(found[1])
+            heard.append(f"{host}:{port} knows no master {address.master}")
+        except (Unreachable, Refusal, TimeoutError) as error:
+            heard.append(f"{host}:{port}: {str(error) or 'no answer in time'}")
+        finally:
+            if wire is not None:
+                wire.close()
+    raise Unreachable(f"no Sentinel says where {address.master} is: {'; '.join(heard)}")

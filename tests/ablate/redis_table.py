@@ -1,0 +1,136 @@
+"""The safeguards of dispatch by Redis: how each is taken out, and which tests must then go red."""
+
+from __future__ import annotations
+
+from tests.ablate.ablation import Ablation
+
+STREAMS = "src/holdfast/transports/redis_streams/"
+INTAKE = "src/holdfast/worker/intake.py"
+CLAIM = "src/holdfast/stores/postgres/migrations/0009_claim_entries.sql"
+CLAIMS, DISPATCH, CONNECTION = (f"tests/redis/test_{name}.py" for name in ("claim_entries", "dispatch", "connection"))
+
+ON_REDIS = (
+    Ablation(
+        "P5",
+        "Redis: an announced job is claimed under a valid lease only",
+        CLAIM,
+        "WHERE id = _worker AND lease_until > holdfast.clock() FOR KEY SHARE",
+        "WHERE id = _worker FOR KEY SHARE",
+        (CLAIMS, "-k", "valid_lease"),
+    ),
+    Ablation(
+        "P9",
+        "Redis: whatever a stream says, nobody gets a job of a queue that he does not serve",
+        CLAIM,
+        " AND r.queue = ANY (open.queues)",
+        "",
+        (CLAIMS, "-k", "nobody_asked_for"),
+    ),
+    Ablation(
+        "P9",
+        "Redis: a tenant's job waits for its turn, also when it is announced",
+        CLAIM,
+        " AND r.tag = 0",
+        "",
+        (CLAIMS, "-k", "its_turn"),
+    ),
+    Ablation(
+        "P3",
+        "Redis: a job that must run alone is not claimed among others",
+        CLAIM,
+        " AND r.losses < 2",
+        "",
+        (CLAIMS, "-k", "run_alone"),
+    ),
+    Ablation(
+        "P1",
+        "Redis: of every lane a tenth comes straight from the store",
+        INTAKE,
+        "STORE_SHARE = 0.1",
+        "STORE_SHARE = 0.0",
+        (DISPATCH, "-k", "also_in_a_backlog"),
+    ),
+    Ablation(
+        "P1",
+        "Redis: where announcements come short, the store is looked at",
+        INTAKE,
+        "            if missing > 0 and is_due:",
+        "            if missing > 0 and lane in woken:",
+        (DISPATCH, "-k", "its_own_look"),
+    ),
+    Ablation(
+        "P1",
+        "Redis: what could not be announced is hinted of by the store",
+        STREAMS + "publisher.py",
+        "        self._on_undelivered()\n",
+        "",
+        (DISPATCH, "-k", "hinted_of"),
+    ),
+    Ablation(
+        "P8",
+        "Redis: a stream does not grow past its bound",
+        STREAMS + "lua/publish.lua",
+        "math.min(jobs, bound - length)",
+        "jobs",
+        (DISPATCH, "-k", "past_its_bound"),
+    ),
+    Ablation(
+        "P8",
+        "Redis: what was dealt with leaves the stream",
+        STREAMS + "lua/fetch.lua",
+        "    redis.call('XDEL', KEYS[i], unpack(ARGV, first, last))\n",
+        "",
+        (DISPATCH, "-k", "nothing_is_left"),
+    ),
+    Ablation(
+        "P8",
+        "Redis: dead consumers are removed",
+        STREAMS + "lua/recover.lua",
+        "      if consumer[4] == 0 and",
+        "      if false and",
+        (DISPATCH, "-k", "it_is_forgotten"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: what came by itself and finds no room is handed on",
+        INTAKE,
+        "            self._consumer.hand_on(self._held.pop(lane, ()))",
+        "            self._held.pop(lane, ())",
+        ("tests/unit/worker/test_intake.py", "-k", "no_room"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: what was read and could not be claimed is claimed when the store answers",
+        INTAKE,
+        "            self._keep(entries)  # not acknowledged: they are claimed when the store answers again\n",
+        "",
+        ("tests/unit/worker/test_intake.py", "-k", "claimed_later"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: a server that lost its memory is told anew of ready jobs",
+        "src/holdfast/upkeep/courier.py",
+        "                await self._transport.fill(queue, jobs)\n",
+        "",
+        (DISPATCH, "-k", "told_anew"),
+    ),
+    Ablation(
+        "P5",
+        "Redis: a cancelled command leaves no reply for the next",
+        STREAMS + "wire.py",
+        """        except BaseException:  # cancelled: a reply is on its way to nobody
+            self.close()
+            raise
+""",
+        "",
+        (CONNECTION, "-k", "cancelled_command"),
+    ),
+    Ablation(
+        "P1",
+        "Redis: one that drops keys is refused",
+        STREAMS + "examination.py",
+        """    if policy != "noeviction":""",
+        """    if not policy:""",
+        (CONNECTION, "-k", "eviction"),
+    ),
+)

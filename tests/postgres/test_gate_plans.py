@@ -1,0 +1,134 @@
+"""What jobs with gates cost the server does not grow with the backlog: indexes alone, whatever statistics say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from tests.postgres.fixtures import PostgresSchema
+
+Connection = psycopg.Connection[Any]
+QUOTA = 50
+TABLES = ("ready", "job", "slot", "gate", "parked", "active", "member", "expiry", "done")
+
+_JOBS = """
+WITH body AS (
+    INSERT INTO job (id, created_at, priority, task, queue, payload, gates, limit_key, limit_size)
+    SELECT gen_random_uuid(), now(), 5, 't', 'plan', '{{}}', format('[["limit","k%%s",1,"","wait"]]', n), 'k' || n, 1
+    FROM generate_series(%s::int8, %s::int8) AS n RETURNING id, limit_key
+)
+INSERT INTO ready (seq, entered_at, job_id, priority, attempt, losses, crashes, attached, queue)
+SELECT substr(limit_key, 2)::int8, now(), id, 5, 0, 0, 0, true, 'plan' FROM body
+"""
+#: Nobody comes so far, so they need no bodies.
+_BACKLOG = """
+INSERT INTO ready (seq, entered_at, job_id, priority, attempt, losses, crashes, attached, queue)
+SELECT n, now(), gen_random_uuid(), 5, 0, 0, 0, true, 'plan' FROM generate_series(%s::int8, %s::int8) AS n
+"""
+_WAITING = """
+INSERT INTO parked (seq, tag, parked_at, job_id, attempt, losses, crashes, attached, queue, reason, key)
+SELECT n, 0, now(), gen_random_uuid(), 0, 0, 0, true, 'plan', 'limit', 'other ' || n % 1000
+FROM generate_series(1, 100000) AS n
+"""
+
+
+@pytest.fixture
+def db(postgres_tables: PostgresSchema) -> Iterator[Connection]:
+    with psycopg.connect(postgres_tables.url, autocommit=True) as connection:
+        connection.execute(f"SET search_path = {postgres_tables.schema}")  # type: ignore[call-overload]
+        yield connection
+
+
+class Desk:
+    """A worker who claims by the functions themselves, and says how many blocks each call has touched."""
+
+    def __init__(self, db: Connection) -> None:
+        self.db = db
+        self.worker = uuid4()
+        self.floor = 1
+        db.execute(
+            "INSERT INTO worker VALUES (%s, now(), now() + interval '1 hour', 1, 1, 'here', '{}')", [self.worker]
+        )
+
+    def heads(self) -> list[UUID]:
+        rows = self.db.execute(
+            "SELECT id FROM claim_jobs(%s, '{plan}', '{5}', '{0}', %s, %s) WHERE kind = 'attached'",
+            (self.worker, [self.floor], [QUOTA]),
+        ).fetchall()
+        assert len(rows) == QUOTA
+        return [row[0] for row in rows]
+
+    def touched(self, call: str, *args: object) -> int:
+        row = self.db.execute(
+            sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM {}").format(
+                sql.SQL(call).format(*map(sql.Literal, args))  # type: ignore[arg-type]
+            )
+        ).fetchone()
+        assert row is not None
+        plan = (row[0] if not isinstance(row[0], str) else json.loads(row[0]))[0]["Plan"]
+        return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+    def live(self) -> tuple[int, int, int]:
+        """The head of the lane, the short claim, the settlement."""
+        lane = ([self.floor], [QUOTA])
+        head = self.touched("claim_jobs({}, '{{plan}}', '{{5}}', '{{0}}', {}::int8[], {})", self.worker, *lane)
+        claimed = self.touched("claim_limited({}, {})", self.worker, self.heads())
+        runs = self.db.execute("SELECT job_id, token FROM active").fetchall()
+        assert len(runs) == QUOTA, "it was a real claim"
+        ids, tokens = map(list, zip(*runs, strict=True))
+        settled = self.touched(
+            "settle_successes({}, {}, {}, {}::bytea[], '{{}}', true)", self.worker, ids, tokens, [None] * QUOTA
+        )
+        assert self.db.execute("SELECT count(*) FROM active").fetchone() == (0,)
+        self.floor += QUOTA
+        return head, claimed, settled
+
+    def judge(self) -> int:
+        """The longer way: pick, hold, and claim all of them."""
+        with self.db.transaction():
+            ids = self.heads()
+            picked = self.touched("pick_jobs({}, {})", self.worker, ids)
+            keys = [f"other {number}" for number in range(QUOTA)]
+            held = self.touched("hold_gates({}, '{{}}', '{{}}', '{{}}', {}, true)", keys, ids)
+            looked = self.touched("look_after({}, {}, true)", ["limit"] * QUOTA, keys)
+            raise psycopg.Rollback
+        return picked + held + looked
+
+    def seq_scans(self, tables: Sequence[str] = TABLES) -> dict[str, int]:
+        self.db.execute("SELECT pg_stat_force_next_flush()")
+        rows = self.db.execute(
+            "SELECT relname, seq_scan FROM pg_stat_user_tables "
+            "WHERE relid = ANY (SELECT to_regclass(t) FROM unnest(%s::text[]) t)",
+            [list(tables)],
+        ).fetchall()
+        return dict(rows)
+
+
+def test_only_indexes_are_read_and_a_million_costs_what_a_thousand_does(db: Connection) -> None:
+    desk = Desk(db)
+    db.execute("ANALYZE ready, job, slot, gate, parked")  # while they are empty: the worst advice that there is
+    db.execute(_JOBS, (1, 1_000))
+    db.execute(_WAITING)
+    db.execute("INSERT INTO gate (kind, key) SELECT 'limit', 'other ' || n FROM generate_series(0, 999) AS n")
+    desk.live()  # the first one reads the catalogue, too
+    desk.judge()
+    few, few_judged = desk.live(), desk.judge()
+    db.execute(_BACKLOG, (1_001, 1_000_000))
+    for advice in ("none", "fresh"):
+        if advice == "fresh":
+            db.execute("ANALYZE ready, job, slot, gate, parked")
+        desk.live()  # plans are made anew, for which the catalogue is read
+        desk.judge()
+        before = desk.seq_scans()
+        many, judged = desk.live(), desk.judge()
+        after = desk.seq_scans()
+        assert after == {**before, "active": after["active"]}, (
+            "the test itself reads `active`, and nobody anything else"
+        )
+        for cost, was in zip((*many, judged), (*few, few_judged), strict=True):
+            assert cost <= 1.5 * was, f"{many}, {judged} with a million, {few}, {few_judged} with a thousand"
