@@ -106,8 +106,8 @@ def translate_guest(error: Exception, place: str) -> Exception:
         return error
     if state == LOCK_TIMEOUT:
         return KeyHeld(
-            "an idempotency key is held by another transaction that is still open; nothing was enqueued, and your "
-            "transaction can go on: try again, or let the other one end first"
+            "an idempotency key or unique key is held by another transaction that is still open; nothing was enqueued, "
+            "and your transaction can go on: try again, or let the other one end first"
         )
     if state in _GUESTS_FAULT:
         return InvalidOptions(f"connection=: {_GUESTS_FAULT[state]} ({_words(error)})")
