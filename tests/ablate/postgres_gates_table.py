@@ -44,7 +44,7 @@ AT_POSTGRES_GATES = (
         "order",
         "PostgreSQL: a freed slot is for those who wait, not for whoever comes, the short way",
         FLOW,
-        "    IF EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= holdfast.clock() AND d.freed) OR EXISTS (",
+        "    IF EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= _now AND d.freed) OR EXISTS (",
         "    IF EXISTS (",
         (IN_HAND, "-k", "whoever_comes and short"),
     ),

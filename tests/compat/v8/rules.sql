@@ -48,5 +48,5 @@ DELETE FROM holdfast.breaker WHERE name = ANY ($1)
 
 -- name: breakers
 SELECT b.name, b.recent, b.open_until, b.held, holdfast.clock(), (SELECT count(*) FROM (
-    SELECT 1 FROM holdfast.parked p WHERE p.reason = 'breaker' AND p.key = b.name LIMIT $1) n)
+    SELECT 1 FROM holdfast.parked p WHERE p.reason = 'breaker' AND p.key = b.name ORDER BY p.seq LIMIT $1) n)
 FROM holdfast.breaker b ORDER BY b.name

@@ -345,6 +345,8 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
 AS $$
 #variable_conflict use_column
+DECLARE
+    _now timestamptz;
 BEGIN
     -- Those that are there are locked, and not changed.
     INSERT INTO holdfast.gate AS x (kind, key)
@@ -354,8 +356,9 @@ BEGIN
     ) AS g (kind, key) ORDER BY g.kind, g.key
     ON CONFLICT (kind, key) DO UPDATE SET full_at = x.full_at WHERE false;
     -- Statements of their own, which see what those have committed for whom we have waited.
+    _now := holdfast.clock();
     RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::int8, NULL::timestamptz, NULL::float8[],
-                        NULL::timestamptz, NULL::bool, holdfast.clock();
+                        NULL::timestamptz, NULL::bool, _now;
     IF cardinality(_job_ids) > 0 THEN
         RETURN QUERY SELECT s.job_id, s.kind, s.key, NULL::int8, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
                             NULL::bool, NULL::timestamptz
@@ -367,7 +370,7 @@ BEGIN
         FROM unnest(_limits) AS g (key) CROSS JOIN LATERAL (
             SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'limit') AS c (held) WHERE c.held > 0;
     END IF;
-    IF _claiming AND EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= holdfast.clock() AND d.freed) THEN
+    IF _claiming AND EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= _now AND d.freed) THEN
         RETURN QUERY SELECT NULL::uuid, 'limit', g.key, 2147483647::int8, NULL::timestamptz, NULL::float8[],
                             NULL::timestamptz, NULL::bool, NULL::timestamptz
         FROM unnest(_limits) AS g (key) JOIN holdfast.gate d ON d.kind = 'limit' AND d.key = g.key WHERE d.freed;
@@ -436,7 +439,8 @@ BEGIN
             DELETE FROM holdfast.slot s USING unnest(_freed) AS f (id) WHERE s.job_id = f.id RETURNING s.kind, s.key
         )
         UPDATE holdfast.gate g SET due_at = _now FROM freed f WHERE g.kind = f.kind AND g.key = f.key
-            AND EXISTS (SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key);
+            AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
+                ORDER BY p.seq LIMIT 1) IS NOT NULL;
     END IF;
 END $$;
 
@@ -485,14 +489,14 @@ BEGIN
     SELECT 'limit', g.key FROM (SELECT DISTINCT key FROM unnest(_limits) AS u (key) WHERE key IS NOT NULL) g
     ORDER BY g.key
     ON CONFLICT (kind, key) DO UPDATE SET full_at = x.full_at WHERE false;
-    IF EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= holdfast.clock() AND d.freed) OR EXISTS (
+    _now := holdfast.clock();
+    IF EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= _now AND d.freed) OR EXISTS (
         SELECT 1 FROM unnest(_limits, _sizes) AS l (key, size) WHERE l.key IS NOT NULL GROUP BY l.key
         HAVING min(l.size) < count(*) + (SELECT count(*) FROM holdfast.slot s WHERE s.key = l.key AND s.kind = 'limit'))
     THEN
         RETURN;
     END IF;
 
-    _now := holdfast.clock();
     RETURN QUERY
     WITH taken AS (
         DELETE FROM holdfast.ready r WHERE r.ctid = ANY (_at)
@@ -551,7 +555,8 @@ BEGIN
     RETURN QUERY
     WITH seen AS MATERIALIZED (
         SELECT g.ctid AS at, g.kind, g.key,
-               EXISTS (SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key) AS waited,
+               (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
+                   ORDER BY p.seq LIMIT 1) IS NOT NULL AS waited,
                (g.full_at IS NULL OR g.full_at <= _now)
                AND NOT EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.key = g.key AND s.kind = g.kind) AS unused
         FROM holdfast.gate g WHERE g.ctid = ANY (_held)
