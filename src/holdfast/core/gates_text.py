@@ -10,10 +10,12 @@ from holdfast.core.breaker import BreakerGate
 from holdfast.core.gates import Gate, RateGate, SlotGate, WhenFull
 from holdfast.core.rate import Pace
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
 
 def gates_text(gates: tuple[Gate, ...]) -> str | None:
     """A JSON array of arrays, each beginning with the kind of the gate; None where there are none."""
-    return json.dumps([_listed(gate) for gate in gates], separators=(",", ":")) if gates else None
+    return _encode([_listed(gate) for gate in gates]) if gates else None
 
 
 @lru_cache(1000)

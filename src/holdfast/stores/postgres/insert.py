@@ -35,7 +35,8 @@ async def insert_ordinary(
     gated = any(job.gates for job in jobs)
     try:
         if gated:
-            await call("insert_jobs.gated", *fair_columns(jobs, tenanted), *_gate_columns(jobs))
+            columns = fair_columns(jobs, tenanted) if fair else [*new_columns(jobs), *tenants.NO_CHAINS]
+            await call("insert_jobs.gated", *columns, *_gate_columns(jobs))
         elif fair:
             await call("insert_jobs.fair", *fair_columns(jobs, tenanted))
         else:

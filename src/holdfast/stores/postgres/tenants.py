@@ -82,6 +82,10 @@ def fair_columns(jobs: Sequence[NewJob], kinds: Sequence[tuple[str, int, str]], 
     ]
 
 
+#: The same where no queue has tenants.
+NO_CHAINS: tuple[list[object], ...] = ([], [], [], [], [], [], [])
+
+
 async def reach(tx: Tx, worker: WorkerId, places: Sequence[Place]) -> None:
     """These were claimed."""
     rows = [(place.queue, place.priority, place.tag) for place in places if place.tag]
