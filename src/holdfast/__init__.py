@@ -15,12 +15,14 @@ from importlib.metadata import version
 
 from holdfast.app import Holdfast
 from holdfast.client.handle import JobHandle
+from holdfast.client.keys import NewKey
 from holdfast.client.limits import LimitInfo
 from holdfast.client.placing import Placement, RoutedCall
 from holdfast.client.sync import SyncJobHandle
 from holdfast.client.task import Task
 from holdfast.client.tasks import TaskInfo
 from holdfast.config import Config
+from holdfast.core.api_key import ApiKey, Scope
 from holdfast.core.defaults import TaskDefaults
 from holdfast.core.error_class import ErrorClass
 from holdfast.core.error_classes import ErrorClasses
@@ -71,6 +73,7 @@ __version__ = version("holdfast")
 __all__ = [
     "PROVIDED",
     "UNSET",
+    "ApiKey",
     "Breaker",
     "BreakerInfo",
     "CallNext",
@@ -98,6 +101,7 @@ __all__ = [
     "LeaseLost",
     "Limit",
     "LimitInfo",
+    "NewKey",
     "NotOpen",
     "NotUnique",
     "OutcomeUnknown",
@@ -112,6 +116,7 @@ __all__ = [
     "Route",
     "RoutedCall",
     "RoutingFailed",
+    "Scope",
     "SettingChange",
     "SoftTimeout",
     "StartupFailed",

@@ -16,6 +16,7 @@ from holdfast.cli import (
     doctor,
     enqueue,
     jobs,
+    keys,
     limits,
     migrate,
     queues,
@@ -45,6 +46,7 @@ root.add_typer(tasks.group, name="tasks")
 root.add_typer(tenants.group, name="tenants")
 root.add_typer(limits.group, name="limits")
 root.add_typer(breakers.group, name="breakers")
+root.add_typer(keys.group, name="keys")
 audit.add_to(root)
 workers.add_to(root)
 migrate.add_to(root)

@@ -15,6 +15,7 @@ from holdfast.client.enlisting import Enlistment
 from holdfast.client.enqueuer import Enqueuer
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
+from holdfast.client.keys import Keys
 from holdfast.client.limits import Limits
 from holdfast.client.operator import Operator
 from holdfast.client.placing import Routing
@@ -39,7 +40,7 @@ MOST_AT_ONCE = 10_000
 
 
 class Client:
-    """Enqueues, and holds the nouns: jobs, dead letters, queues, tasks, tenants, limits, breakers, workers, changes."""
+    """Enqueues, and holds the nouns: jobs, dead letters, queues, tasks, tenants, limits, breakers, keys, …."""
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Client:
         self.limits = Limits(operator, registry)
         self.breakers = Breakers(operator, registry)
         self.audit = Audit(store)
+        self.keys = Keys(operator)
         self.workers = Workers(store)
 
     async def start(self) -> None:
