@@ -233,6 +233,11 @@ class Holdfast(Nouns):
         self._opened = await self._connect()
         self._open_in = (asyncio.get_running_loop(), os.getpid())
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the store is open."""
+        return self._opened is not None
+
     async def close(self) -> None:
         """Flush what is under way and close the store."""
         opened = self._opened

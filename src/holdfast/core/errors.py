@@ -48,6 +48,11 @@ class InvalidOptions(HoldfastError, ValueError):
 class InvalidArguments(HoldfastError, ValueError):
     """The arguments do not fit the task's signature, or cannot be stored as JSON."""
 
+    def __init__(self, message: str = "", *, field: str | None = None) -> None:
+        self.field = field
+        """The first argument at fault, as in `kwargs.to` or `args[0].street`; None where none is to be named."""
+        super().__init__(message)
+
 
 class UnknownTask(HoldfastError, LookupError):
     """No task of that name is registered in this app."""
