@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +12,8 @@ import httpx
 
 from holdfast import Holdfast, PermanentError, Scope
 from holdfast.http import Application, asgi
+from holdfast.http.serving import address_of, bind, serve
+from holdfast.runtime.signals import StopSignals
 
 V1 = "/api/v1"
 ALL = tuple(Scope)
@@ -59,6 +63,20 @@ class Scene:
             async for _ in job.events():
                 pass
         return str(job.id)
+
+
+@asynccontextmanager
+async def listening(api: Scene, *, grace_s: float = 10.0) -> AsyncIterator[tuple[str, StopSignals]]:
+    """A real server on loopback: its address, and what stops it."""
+    signals, started = StopSignals(), asyncio.Event()
+    with bind("127.0.0.1", 0) as place:
+        serving = asyncio.create_task(serve(api.app, place, signals, grace_s=grace_s, started=started.set))
+        try:
+            await asyncio.wait_for(started.wait(), 10)
+            yield address_of(place), signals
+        finally:
+            signals.note(signal.SIGTERM)
+            await serving
 
 
 @asynccontextmanager

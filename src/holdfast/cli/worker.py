@@ -108,11 +108,11 @@ def worker(
         raise Refused("--reload-dir is for --reload", hint="add `--reload`, or leave it out")
     _set_up_log(verbose=verbose)  # before the app is made: it looks at it then
     if place is None:
-        logging.basicConfig(format=_FORMAT)
+        logging.basicConfig(format=LOG_FORMAT)
         return asyncio.run(supervise(words if of_dev is None else [*words, "--of-dev", of_dev]))
     hf = session.load()
     if not logging.getLogger("holdfast").hasHandlers():
-        logging.basicConfig(format=_FORMAT)
+        logging.basicConfig(format=LOG_FORMAT)
     if not hf.tasks.names():
         logging.getLogger("holdfast").warning(
             "app %s has no tasks: are the modules that define them imported where it is made?", session.app
@@ -125,7 +125,7 @@ def worker(
     return work_at(place, hf, settings, prepare=prepare)
 
 
-_FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
+LOG_FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 
 
 def _set_up_log(*, verbose: bool) -> None:

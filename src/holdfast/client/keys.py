@@ -64,7 +64,7 @@ class Keys:
             check_queues(queues),
             None if tenant is None else check_name("tenant", tenant),
         )
-        now = datetime.fromtimestamp(await self._store.now(), UTC)
+        now = await self.now()
         expires_at, who = _expiry(expires, now), self._operator.named(by)
         for _ in range(_TRIES):
             text = new_key_text()
@@ -86,6 +86,10 @@ class Keys:
     async def list(self) -> list[ApiKey]:
         """All of them, also those that have expired or were revoked; the newest first."""
         return await self._store.api_keys()
+
+    async def now(self) -> datetime:
+        """The time by which keys expire: the store's."""
+        return datetime.fromtimestamp(await self._store.now(), UTC)
 
     async def get(self, key_id: str) -> ApiKey | None:
         """One by its id; None: there is none."""

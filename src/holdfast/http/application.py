@@ -10,13 +10,14 @@ from typing import Any, Final
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import compile_path
 
 from holdfast.app import Holdfast
 from holdfast.core.api_key import Scope
 from holdfast.http.door import SAFE_HEADERS, answer
 from holdfast.http.http_limits import HttpLimits
 from holdfast.http.problem import MEDIA_TYPE, ProblemView
-from holdfast.http.router import Server
+from holdfast.http.router import SPECS, Server
 from holdfast.http.sites import check_origins
 
 PREFIX: Final = "/api/v1"
@@ -111,9 +112,15 @@ def router(
     return made
 
 
+_METHODS: Final = tuple((compile_path(PREFIX + spec.path)[0], spec.method) for spec in SPECS)
+
+
 async def _missed(request: Request, error: Exception) -> Response:
-    """What no route has taken."""
+    """What no route has taken. Each route knows its own method only; `Allow` tells those of all."""
     request_id = secrets.token_hex(8)
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+        error.headers = {"Allow": ", ".join(sorted({method for regex, method in _METHODS if regex.match(path)}))}
     response = answer(error, request_id=request_id, where=f"{request.method} {request.url.path}")
     response.headers.update(SAFE_HEADERS | {"X-Request-Id": request_id})
     return response

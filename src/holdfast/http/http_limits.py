@@ -38,6 +38,8 @@ class HttpLimits:
     """Failed authentications from one address. Defaults to 30 a minute."""
     wait_s: float = 60.0
     """Seconds that `Prefer: wait` may ask for; more is cut down to it. Defaults to 60."""
+    store_s: float = 30.0
+    """Seconds that a submission waits for the store to say what became of it. Defaults to 30."""
     streams: int = 1_000
     """Clients that follow jobs at once. Defaults to 1,000."""
     stream_s: float = 600.0

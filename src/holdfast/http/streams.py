@@ -53,7 +53,8 @@ class Streams:
         self._hf = hf
         self._most = most
         self._followers: defaultdict[JobId, set[Follower]] = defaultdict(set)
-        self._count = 0
+        self.count = 0
+        """Clients that follow now."""
         self._looking: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self.stopped = False
@@ -61,7 +62,7 @@ class Streams:
     @property
     def full(self) -> bool:
         """Whether no more may follow."""
-        return self._count >= self._most
+        return self.count >= self._most
 
     def stop(self) -> None:
         """Everybody is told to come again; nobody new is taken."""
@@ -75,14 +76,14 @@ class Streams:
         """The job as it was just seen, and from then on as it changes."""
         follower = Follower(job)
         self._followers[job.id].add(follower)
-        self._count += 1
+        self.count += 1
         if self._looking is None:
             self._looking = asyncio.create_task(self._look_on(), name="holdfast-streams")
         self._changed.set()  # it may have changed between that look and this
         try:
             yield follower
         finally:
-            self._count -= 1
+            self.count -= 1
             self._followers[job.id].discard(follower)
             if not self._followers[job.id]:
                 del self._followers[job.id]

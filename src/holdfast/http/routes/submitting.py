@@ -15,7 +15,7 @@ from pydantic import Field
 from holdfast.client.handle import JobHandle
 from holdfast.client.task import Task
 from holdfast.core.api_key import Scope
-from holdfast.core.errors import HoldfastError, InvalidOptions, JobCancelled, JobFailed
+from holdfast.core.errors import HoldfastError, InvalidOptions, JobCancelled, JobFailed, OutcomeUnknown
 from holdfast.core.ids import new_job_id
 from holdfast.http.bodies import BatchBody, BatchItem, CallBody, Submission
 from holdfast.http.call import Call, Called
@@ -145,7 +145,12 @@ async def _enqueue(call: Call, body: Submission, key: str | None, *, tag: str | 
     task = task_of(call, body).options(**options_of(call, body, key, tag))
     if call.caller.queues is not None:
         call.caller.check_queue(call.hf.placement(task.request(*body.args, **body.kwargs)).queue.value)
-    return await task.enqueue(*body.args, **body.kwargs)
+    try:
+        # Who stops to wait takes nothing back: it is asked again behind his back, for as long as the settings say.
+        async with asyncio.timeout(call.api.limits.store_s + body.wait_s):
+            return await task.enqueue(*body.args, **body.kwargs)
+    except TimeoutError:
+        raise OutcomeUnknown(f"the store did not answer within {call.api.limits.store_s:g} s") from None
 
 
 def task_of(call: Call, body: CallBody) -> Task[..., Any]:
