@@ -27,6 +27,7 @@ from holdfast.core.defaults import TaskDefaults
 from holdfast.core.error_class import ErrorClass
 from holdfast.core.error_classes import ErrorClasses
 from holdfast.core.errors import (
+    ApiRefused,
     ConfigError,
     HardTimeout,
     HoldfastError,
@@ -74,6 +75,7 @@ __all__ = [
     "PROVIDED",
     "UNSET",
     "ApiKey",
+    "ApiRefused",
     "Breaker",
     "BreakerInfo",
     "CallNext",

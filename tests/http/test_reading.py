@@ -106,7 +106,7 @@ async def test_a_job_that_is_not_there_is_a_problem() -> None:
         for path in ("", "/result", "/explain", "/events"):
             answer = await client.get(f"/jobs/{missing}{path}")
             assert (answer.status_code, answer.json()["type"]) == (404, "urn:holdfast:problem:job-not-found")
-        assert (await client.get("/jobs/not-an-id")).status_code == 422
+        assert (await client.get("/jobs/not-an-id")).json()["type"] == "urn:holdfast:problem:not-found"
         assert (await client.get(f"/batches/{missing}")).json()["type"] == "urn:holdfast:problem:batch-not-found"
         assert (await client.get("/queues/nowhere")).json()["type"] == "urn:holdfast:problem:queue-not-found"
         assert (await client.get("/tasks/nothing")).json()["type"] == "urn:holdfast:problem:task-not-found"

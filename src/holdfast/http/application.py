@@ -112,7 +112,7 @@ def router(
     return made
 
 
-_METHODS: Final = tuple((compile_path(PREFIX + spec.path)[0], spec.method) for spec in SPECS)
+_METHODS: Final = tuple((compile_path(PREFIX + spec.route)[0], spec.method) for spec in SPECS)
 
 
 async def _missed(request: Request, error: Exception) -> Response:

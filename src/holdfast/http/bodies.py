@@ -29,10 +29,20 @@ Priority = Annotated[
         {"anyOf": [{"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}, {"enum": list(PRIORITY_NAMES)}]}
     ),
 ]
-Delay = Annotated[float, Field(ge=0, le=_TEN_YEARS_S, allow_inf_nan=False)]
-Timeout = Annotated[float, Field(gt=0, le=_TEN_YEARS_S, allow_inf_nan=False)]
-Weight = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+Delay = Annotated[float, Field(ge=0, le=_TEN_YEARS_S, allow_inf_nan=False, strict=True)]
+Timeout = Annotated[float, Field(gt=0, le=_TEN_YEARS_S, allow_inf_nan=False, strict=True)]
+Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+Weight = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False, strict=True)]
 
+
+def _as_text(value: object) -> object:
+    """Times are written out: a number would be read as seconds since 1970, which nobody meant."""
+    if not isinstance(value, str) or not value[:4].isdecimal() or value[4:5] != "-":
+        raise ValueError("needs a time as text, as in 2030-01-31T12:00:00Z")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_as_text)]
 JobIdPath = Annotated[UUID, Path(description="The job's id.")]
 QueuePath = Annotated[str, Path(min_length=1, max_length=64, pattern=_QUEUE, description="The queue's name.")]
 TaskPath = Annotated[str, Path(min_length=1, max_length=200, pattern=_TASK, description="The task's name.")]
@@ -61,17 +71,17 @@ class Submission(CallBody):
     priority: Priority | None = Field(default=None, description="0 to 9, or a name; 9 is the most urgent.")
     tenant: Name | None = Field(default=None, description="On whose behalf; that of the key, where it is bound.")
     delay_s: Delay | None = Field(default=None, description="Not before so many seconds from now.")
-    run_at: AwareDatetime | None = Field(default=None, description="Not before this moment.")
+    run_at: Moment | None = Field(default=None, description="Not before this moment.")
     expires_in_s: Delay | None = Field(default=None, description="Not started after so many seconds: cancelled.")
-    expires_at: AwareDatetime | None = Field(default=None, description="Not started by this moment: cancelled.")
+    expires_at: Moment | None = Field(default=None, description="Not started by this moment: cancelled.")
     tags: list[Name] = Field(default_factory=list, max_length=19)
     metadata: dict[str, Any] | None = Field(default=None, description="Kept with the job.")
     timeout_s: Timeout | None = Field(default=None, description="The hard limit of a run, instead of the task's.")
     soft_timeout_s: Timeout | None = Field(default=None, description="The soft limit, instead of the task's.")
-    key_window_s: Annotated[float, Field(ge=1, le=_TEN_YEARS_S, allow_inf_nan=False)] | None = Field(
+    key_window_s: Annotated[float, Field(ge=1, le=_TEN_YEARS_S, allow_inf_nan=False, strict=True)] | None = Field(
         default=None, description="For how long the idempotency key is remembered."
     )
-    wait_s: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False)] = Field(
+    wait_s: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False, strict=True)] = Field(
         default=0.0, description="How long to wait while the queue is full."
     )
 
@@ -107,8 +117,8 @@ class JobFilters(Body):
     fingerprint: Name | None = None
     text: Why | None = Field(default=None, description="Words in the error's message; needs the scope read-payload.")
     reason: Name | None = None
-    created_after: AwareDatetime | None = None
-    created_before: AwareDatetime | None = None
+    created_after: Moment | None = None
+    created_before: Moment | None = None
 
     def given(self) -> dict[str, Any]:
         """Those that were given, as `hf.jobs.list` takes them."""
@@ -133,8 +143,8 @@ class DeadChoice(Body):
 
     ids: list[UUID] | None = Field(default=None, min_length=1, max_length=MOST_IDS)
     filter: JobFilters | None = None
-    everything: bool = Field(default=False, description="All of them; of a key that is bound, all that are its own.")
-    dry_run: bool = Field(default=False, description="Count them, and leave them as they are.")
+    everything: bool = Field(default=False, strict=True, description="All of them; of a bound key, all its own.")
+    dry_run: bool = Field(default=False, strict=True, description="Count them, and leave them as they are.")
 
 
 class EditBody(Body):
@@ -144,27 +154,41 @@ class EditBody(Body):
     kwargs: dict[str, Any] | None = None
 
 
+class PriorityWeights(Body):
+    """Shares of priorities among themselves, by name."""
+
+    critical: Weight | None = None
+    high: Weight | None = None
+    normal: Weight | None = None
+    low: Weight | None = None
+    bulk: Weight | None = None
+
+    def given(self) -> dict[str, float]:
+        """Those that were given."""
+        return {name: value for name in PRIORITY_NAMES if (value := getattr(self, name)) is not None}
+
+
 class WeightsBody(Body):
     """Other shares; what is left out stays as it is."""
 
     weight: Weight | None = Field(default=None, description="Of the queue; 0: only when nothing else is ready.")
-    priorities: dict[Annotated[str, Field(pattern="^(critical|high|normal|low|bulk)$")], Weight] | None = None
+    priorities: PriorityWeights | None = None
 
 
 class LimitBody(Body):
     """Another size or pace for a limit; what is left out stays as it is."""
 
-    size: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(default=None, description="How many run at once.")
+    size: Count | None = Field(default=None, description="How many run at once.")
     rate: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5}/[1-9]?[0-9]{0,3}[smhd]$")] | None = Field(
         default=None, description="How many begin in a time.", examples=["100/m"]
     )
-    burst: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(default=None, description="How many at once then.")
+    burst: Count | None = Field(default=None, description="How many at once then.")
 
 
 class WatermarksBody(Body):
     """Depths and ages at which a queue stops accepting, and accepts again."""
 
-    high: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
-    low: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
-    high_age_s: Annotated[float, Field(gt=0, le=1_000_000_000, allow_inf_nan=False)] | None = None
-    low_age_s: Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)] | None = None
+    high: Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)] | None = None
+    low: Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)] | None = None
+    high_age_s: Annotated[float, Field(gt=0, le=1_000_000_000, allow_inf_nan=False, strict=True)] | None = None
+    low_age_s: Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False, strict=True)] | None = None

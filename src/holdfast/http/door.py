@@ -163,7 +163,6 @@ def _field(loc: tuple[int | str, ...]) -> str:
 
 
 def _base(request: Request, spec: Spec) -> str:
-    """The path before the API's own: where it is mounted, and under which prefix."""
+    """Where the API is, for the routes whose answers lead on: their paths are as they are written."""
     whole: str = request.scope["path"]
-    own = spec.path.format(**request.path_params)
-    return whole.removesuffix(own)
+    return whole.removesuffix(spec.path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -20,6 +20,15 @@ from holdfast.http.streams import Follower, Streams
 from holdfast.http.views import job_view
 
 _AGAIN_MS: Final = 1_000
+EVENT_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "The revision of the job: for `Last-Event-ID`."},
+        "event": {"enum": ["changed", "ended", "gone", "reconnect"]},
+        "data": {"type": "string", "description": "The job, as JSON; `{}` where there is none to tell of."},
+        "retry": {"type": "integer"},
+    },
+}
 
 
 def revision_of(job: JobInfo) -> str:

@@ -64,6 +64,11 @@ class Spec:
     responses: Mapping[int | str, dict[str, Any]] | None = None
     """Further answers that are no problems."""
 
+    @property
+    def route(self) -> str:
+        """The path as it is matched: what is no id is nobody's address, and does not hide `jobs/batch`."""
+        return self.path.replace("{job_id}", "{job_id:uuid}").replace("{batch}", "{batch:uuid}")
+
     def documented(self) -> dict[int | str, dict[str, Any]]:
         """What the OpenAPI document says of its answers."""
         kinds = (*_ALWAYS, *(_WITH_BODY if self.takes is not Takes.NOTHING else ()), *self.problems)

@@ -46,7 +46,7 @@ class Server:
         made = APIRouter()
         for spec in SPECS:
             made.add_api_route(
-                spec.path,
+                spec.route,
                 spec.endpoint,
                 methods=[spec.method],
                 status_code=spec.status,

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from holdfast.core.api_key import Scope
 from holdfast.core.breaker import Phase
+from holdfast.core.tenancy import HEAVIEST, LIGHTEST
 from holdfast.http.bodies import Body, LimitBody, NamePath, TaskPath
 from holdfast.http.call import Called
 from holdfast.http.caller import Reach
@@ -86,7 +87,7 @@ class TenantsView(View):
 class TenantWeightBody(Body):
     """Another share."""
 
-    weight: Annotated[float, Field(ge=0.001, le=1000, allow_inf_nan=False)]
+    weight: Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False, strict=True)]
 
 
 @routes.get("/limits", reach=Reach.CLUSTER)

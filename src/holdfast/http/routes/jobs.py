@@ -17,7 +17,7 @@ from holdfast.core.state import State
 from holdfast.http.bodies import CancelBody, JobFilters, JobIdPath, JobQuery
 from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
-from holdfast.http.event_stream import EventStream, revision_of
+from holdfast.http.event_stream import EVENT_SCHEMA, EventStream, revision_of
 from holdfast.http.problem import Problem
 from holdfast.http.problems import FORBIDDEN, JOB_NOT_FOUND, JOB_STATE, SHUTTING_DOWN, TOO_MANY_STREAMS, retry_after
 from holdfast.http.route_table import Routes, Takes
@@ -107,7 +107,7 @@ async def explain_job(call: Called, job_id: JobIdPath) -> ExplanationView:
     reach=Reach.JOBS,
     problems=(JOB_NOT_FOUND, TOO_MANY_STREAMS),
     responses={
-        200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+        200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": EVENT_SCHEMA}}},
         204: {"description": "The job has ended, and the client has seen it"},
     },
 )

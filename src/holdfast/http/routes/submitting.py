@@ -20,6 +20,7 @@ from holdfast.core.ids import new_job_id
 from holdfast.http.bodies import BatchBody, BatchItem, CallBody, Submission
 from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
+from holdfast.http.links import batch_links, job_links
 from holdfast.http.problem import Problem
 from holdfast.http.problems import (
     IDEMPOTENCY_CONFLICT,
@@ -90,7 +91,10 @@ class BatchView(View):
     status=202,
     takes=Takes.ONE,
     problems=_REFUSALS,
-    responses={200: {"model": JobView, "description": "It has ended within the time that `Prefer: wait` names"}},
+    responses={
+        200: {"model": JobView, "description": "It has ended within the time that `Prefer: wait` names"},
+        202: {"description": "It is stored", "links": job_links("$response.body#/id")},
+    },
 )
 async def submit(
     call: Called, body: Submission, response: Response, key: KeyHeader = None, prefer: PreferHeader = None
@@ -109,7 +113,13 @@ async def submit(
 
 
 @routes.post(
-    "/jobs/batch", scope=Scope.SUBMIT, reach=Reach.JOBS, status=207, takes=Takes.MANY, problems=(OUTCOME_UNKNOWN,)
+    "/jobs/batch",
+    scope=Scope.SUBMIT,
+    reach=Reach.JOBS,
+    status=207,
+    takes=Takes.MANY,
+    problems=(OUTCOME_UNKNOWN,),
+    responses={207: {"description": "What became of each", "links": batch_links("$response.body#/batch")}},
 )
 async def submit_many(call: Called, body: BatchBody, response: Response, key: KeyHeader = None) -> BatchView:
     """Enqueue up to 1,000 jobs. Each is taken or refused by itself, with the status that it would have had alone."""
