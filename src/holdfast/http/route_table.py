@@ -17,6 +17,7 @@ from holdfast.http.problems import (
     FORBIDDEN,
     INVALID_JSON,
     INVALID_REQUEST,
+    NOT_FOUND,
     SHUTTING_DOWN,
     STORE_BROKEN,
     STORE_UNAVAILABLE,
@@ -71,7 +72,9 @@ class Spec:
 
     def documented(self) -> dict[int | str, dict[str, Any]]:
         """What the OpenAPI document says of its answers."""
-        kinds = (*_ALWAYS, *(_WITH_BODY if self.takes is not Takes.NOTHING else ()), *self.problems)
+        with_body = _WITH_BODY if self.takes is not Takes.NOTHING else ()
+        elsewhere = (NOT_FOUND,) if "{" in self.path else ()
+        kinds = (*_ALWAYS, *with_body, *elsewhere, *self.problems)
         found: dict[int | str, dict[str, Any]] = dict(self.responses or {})
         for status, these in sorted(statuses(dict.fromkeys(kinds)).items()):
             description = "; ".join(f"{kind.title} (`{kind.name}`)" for kind in these)
