@@ -1,5 +1,6 @@
 -- oldest: 4
 -- Flow control: what jobs pass before each run (holdfast/core/gates.py), what operators say about it, unique keys.
+-- `x.job_id = ANY (ARRAY[y.job_id])` finds what `x.job_id = y.job_id` finds, and is never a reason to read all of x.
 
 -- What each run of a job has to pass, as text (holdfast/core/gates_text.py); NULL: nothing. Where that is one limit to
 -- wait for, and nothing else, `limit_key` and `limit_size` say the same: such jobs are claimed the short way, if they can.
@@ -326,9 +327,9 @@ BEGIN
     SELECT r.job_id, r.queue, r.priority, r.attempt, r.losses, r.crashes, r.attached, r.tag, r.seq,
            j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.gates,
            ARRAY(SELECT s.kind || ' ' || s.key FROM holdfast.slot s WHERE s.job_id = r.job_id), _ruled, holdfast.clock()
-    FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = a.id
-    LEFT JOIN holdfast.job j ON j.id = r.job_id
-    WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = r.queue AND s.paused)
+    FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[a.id])
+    LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[r.job_id])
+    WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = ANY (ARRAY[r.queue]) AND s.paused)
     ORDER BY r.tag, r.seq FOR UPDATE OF r SKIP LOCKED;
 END $$;
 
@@ -362,7 +363,7 @@ BEGIN
     IF cardinality(_job_ids) > 0 THEN
         RETURN QUERY SELECT s.job_id, s.kind, s.key, NULL::int8, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
                             NULL::bool, NULL::timestamptz
-        FROM unnest(_job_ids) AS a (id) JOIN holdfast.slot s ON s.job_id = a.id;
+        FROM unnest(_job_ids) AS a (id) JOIN holdfast.slot s ON s.job_id = ANY (ARRAY[a.id]);
     END IF;
     IF cardinality(_limits) > 0 THEN
         RETURN QUERY SELECT NULL::uuid, 'limit', g.key, c.held, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
@@ -373,12 +374,13 @@ BEGIN
     IF _claiming AND EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= _now AND d.freed) THEN
         RETURN QUERY SELECT NULL::uuid, 'limit', g.key, 2147483647::int8, NULL::timestamptz, NULL::float8[],
                             NULL::timestamptz, NULL::bool, NULL::timestamptz
-        FROM unnest(_limits) AS g (key) JOIN holdfast.gate d ON d.kind = 'limit' AND d.key = g.key WHERE d.freed;
+        FROM unnest(_limits) AS g (key) JOIN holdfast.gate d ON d.kind = 'limit' AND d.key = ANY (ARRAY[g.key])
+        WHERE d.freed;
     END IF;
     IF cardinality(_rates) > 0 THEN
         RETURN QUERY SELECT NULL::uuid, 'rate', g.key, 0::int8, x.full_at, NULL::float8[], NULL::timestamptz, NULL::bool,
                             NULL::timestamptz
-        FROM unnest(_rates) AS g (key) JOIN holdfast.gate x ON x.kind = 'rate' AND x.key = g.key
+        FROM unnest(_rates) AS g (key) JOIN holdfast.gate x ON x.kind = 'rate' AND x.key = ANY (ARRAY[g.key])
         WHERE x.full_at IS NOT NULL;
     END IF;
     IF cardinality(_breakers) > 0 THEN
@@ -409,16 +411,17 @@ BEGIN
                                  attached, queue)
     SELECT _era + nextval('holdfast.run'), r.seq, r.tag, _now, r.job_id, _worker, r.attempt + 1, r.priority, r.losses,
            r.crashes, l.attached, r.queue
-    FROM unnest(_leased, _attached) AS l (id, attached) JOIN holdfast.ready r ON r.job_id = l.id
+    FROM unnest(_leased, _attached) AS l (id, attached) JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[l.id])
     RETURNING job_id, token;
 
     IF cardinality(_parked) > 0 THEN
         INSERT INTO holdfast.parked (seq, tag, parked_at, job_id, attempt, losses, crashes, attached, queue, reason, key)
         SELECT r.seq, r.tag, _now, r.job_id, r.attempt, r.losses, r.crashes, r.attached, r.queue, p.reason, p.key
-        FROM unnest(_parked, _reasons, _keys) AS p (id, reason, key) JOIN holdfast.ready r ON r.job_id = p.id;
+        FROM unnest(_parked, _reasons, _keys) AS p (id, reason, key)
+        JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[p.id]);
     END IF;
 
-    DELETE FROM holdfast.ready r USING unnest(_leased || _parked || _gone) AS l (id) WHERE r.job_id = l.id;
+    DELETE FROM holdfast.ready r WHERE r.job_id = ANY (_leased || _parked || _gone);
 
     INSERT INTO holdfast.depth_change (queue, change, parked)
     SELECT * FROM unnest(_depth_queues, _depth_changes, _depth_parked);
@@ -428,17 +431,19 @@ BEGIN
     END IF;
     IF cardinality(_rates) > 0 THEN
         UPDATE holdfast.gate g SET full_at = s.full_at FROM unnest(_rates, _full_ats) AS s (key, full_at)
-        WHERE g.kind = 'rate' AND g.key = s.key;
+        WHERE g.kind = 'rate' AND g.key = ANY (ARRAY[s.key]);
     END IF;
     IF cardinality(_due_kinds) > 0 THEN
         UPDATE holdfast.gate g SET due_at = least(g.due_at, d.due_at)
-        FROM unnest(_due_kinds, _due_keys, _due_ats) AS d (kind, key, due_at) WHERE g.kind = d.kind AND g.key = d.key;
+        FROM unnest(_due_kinds, _due_keys, _due_ats) AS d (kind, key, due_at)
+        WHERE g.kind = ANY (ARRAY[d.kind]) AND g.key = ANY (ARRAY[d.key]);
     END IF;
     IF cardinality(_freed) > 0 THEN
         WITH freed AS (
-            DELETE FROM holdfast.slot s USING unnest(_freed) AS f (id) WHERE s.job_id = f.id RETURNING s.kind, s.key
+            DELETE FROM holdfast.slot s WHERE s.job_id = ANY (_freed) RETURNING s.kind, s.key
         )
-        UPDATE holdfast.gate g SET due_at = _now FROM freed f WHERE g.kind = f.kind AND g.key = f.key
+        UPDATE holdfast.gate g SET due_at = _now FROM freed f
+        WHERE g.kind = ANY (ARRAY[f.kind]) AND g.key = ANY (ARRAY[f.key])
             AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
                 ORDER BY p.seq LIMIT 1) IS NOT NULL;
     END IF;
@@ -477,9 +482,9 @@ BEGIN
                j.id IS NOT NULL AND (j.gates IS NULL OR j.limit_key IS NOT NULL)
                AND (j.expires_at IS NULL OR j.expires_at > _now)
                AND NOT EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.job_id = r.job_id) AS plain
-        FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = a.id
-        LEFT JOIN holdfast.job j ON j.id = r.job_id
-        WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = r.queue AND s.paused)
+        FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[a.id])
+        LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[r.job_id])
+        WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = ANY (ARRAY[r.queue]) AND s.paused)
         FOR UPDATE OF r SKIP LOCKED
     ) p;
     IF _plain IS NOT TRUE THEN
@@ -545,11 +550,12 @@ DECLARE
 BEGIN
     IF _patient THEN
         _held := ARRAY(SELECT x.ctid FROM unnest(_kinds, _keys) AS f (kind, key)
-                       JOIN holdfast.gate x ON x.kind = f.kind AND x.key = f.key
-                       ORDER BY x.kind, x.key FOR NO KEY UPDATE OF x);
+                       JOIN holdfast.gate x ON x.kind = ANY (ARRAY[f.kind]) AND x.key = ANY (ARRAY[f.key])
+                       ORDER BY f.kind, f.key FOR NO KEY UPDATE OF x);
     ELSE
         _held := ARRAY(SELECT x.ctid FROM unnest(_kinds, _keys) AS f (kind, key)
-                       JOIN holdfast.gate x ON x.kind = f.kind AND x.key = f.key FOR NO KEY UPDATE OF x SKIP LOCKED);
+                       JOIN holdfast.gate x ON x.kind = ANY (ARRAY[f.kind]) AND x.key = ANY (ARRAY[f.key])
+                       FOR NO KEY UPDATE OF x SKIP LOCKED);
     END IF;
     _now := holdfast.clock();
     RETURN QUERY
@@ -589,7 +595,7 @@ BEGIN
                      _error_messages, _tracebacks, _fingerprints, _words)
             AS s (job_id, token, state, cause, result, delay_s, reason, key, crashed, error_type, error_message,
                   traceback, fingerprint, words)
-        WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
+        WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
             AND (s.crashed AND a.crashes + 1 >= _max_crashes) IS NOT TRUE
         RETURNING a.token, a.seq, a.tag, a.started_at, a.job_id, a.attempt, a.priority, a.losses, a.queue,
                   (a.crashes + CASE WHEN s.crashed THEN 1 ELSE 0 END)::int2 AS crashes,
@@ -608,7 +614,7 @@ BEGIN
     ), bounded AS (
         -- A job may snooze for years: the newest runs are kept. This one is not seen here yet.
         DELETE FROM holdfast.attempt t USING run r
-        WHERE r.cause IS NOT NULL AND t.job_id = r.job_id AND t.token <= (
+        WHERE r.cause IS NOT NULL AND t.job_id = ANY (ARRAY[r.job_id]) AND t.token <= (
             SELECT b.token FROM holdfast.attempt b WHERE b.job_id = r.job_id ORDER BY b.token DESC
             LIMIT 1 OFFSET _attempts_kept - 1)
     ), ended AS (
@@ -673,9 +679,9 @@ BEGIN
                      _error_messages, _tracebacks, _fingerprints, _words)
             AS s (job_id, token, state, cause, result, delay_s, reason, key, crashed, error_type, error_message,
                   traceback, fingerprint, words)
-        WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND a.attached
+        WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND a.attached
             AND (s.crashed AND a.crashes + 1 >= _max_crashes) IS NOT TRUE
-            AND NOT EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = s.job_id)
+            AND NOT EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (ARRAY[s.job_id]))
         RETURNING a.token, a.seq, a.tag, a.started_at, a.job_id, a.attempt, a.priority, a.losses, a.queue,
                   (a.crashes + CASE WHEN s.crashed THEN 1 ELSE 0 END)::int2 AS crashes,
                   CASE WHEN s.state IS NULL THEN 'succeeded'
@@ -693,7 +699,7 @@ BEGIN
         FROM moment, run r WHERE r.cause IS NOT NULL
     ), bounded AS (
         DELETE FROM holdfast.attempt t USING run r
-        WHERE r.cause IS NOT NULL AND t.job_id = r.job_id AND t.token <= (
+        WHERE r.cause IS NOT NULL AND t.job_id = ANY (ARRAY[r.job_id]) AND t.token <= (
             SELECT b.token FROM holdfast.attempt b WHERE b.job_id = r.job_id ORDER BY b.token DESC
             LIMIT 1 OFFSET _attempts_kept - 1)
     ), ended AS (
@@ -728,10 +734,10 @@ BEGIN
         SELECT r.queue, count(*) FILTER (WHERE r.state = 'ready'), count(*) FILTER (WHERE r.state = 'parked')
         FROM run r WHERE r.state IN ('ready', 'parked') GROUP BY r.queue
     ), timeless AS (
-        DELETE FROM holdfast.expiry e USING run r
-        WHERE e.job_id = r.job_id AND r.state IN ('succeeded', 'cancelled', 'dead')
+        DELETE FROM holdfast.expiry e
+        WHERE e.job_id = ANY (ARRAY(SELECT r.job_id FROM run r WHERE r.state IN ('succeeded', 'cancelled', 'dead')))
     ), freed AS (
-        DELETE FROM holdfast.slot s USING run r WHERE s.job_id = r.job_id RETURNING s.kind, s.key
+        DELETE FROM holdfast.slot s WHERE s.job_id = ANY (ARRAY(SELECT r.job_id FROM run r)) RETURNING s.kind, s.key
     ), gates AS MATERIALIZED (
         SELECT DISTINCT f.kind, f.key FROM freed f
     )
@@ -741,7 +747,7 @@ BEGIN
     INTO _settled_ids, _settled, _went, _freed_kinds, _freed_keys;
 
     -- With fresh eyes: somebody may have begun to wait for one of them while we waited for its row.
-    IF EXISTS (SELECT 1 FROM unnest(_settled_ids) AS e (job_id) JOIN holdfast.member m ON m.job_id = e.job_id) THEN
+    IF EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (_settled_ids)) THEN
         RAISE EXCEPTION 'a run has been joined meanwhile' USING ERRCODE = '40001';
     END IF;
     IF _freed_keys IS NOT NULL THEN
@@ -780,7 +786,7 @@ BEGIN
             SELECT holdfast.clock() AS now
         ), run AS (
             DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
-            WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
+            WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
             RETURNING a.token, a.started_at, a.job_id, a.attempt, s.result
         )
         INSERT INTO holdfast.done (token, started_at, ended_at, job_id, worker, attempt, result)
@@ -798,16 +804,16 @@ BEGIN
         SELECT holdfast.clock() AS now
     ), run AS (
         DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
-        WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND a.attached
-            AND (NOT _joins OR NOT EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = s.job_id))
+        WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND a.attached
+            AND (NOT _joins OR NOT EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (ARRAY[s.job_id])))
         RETURNING a.token, a.started_at, a.job_id, a.attempt, s.result
     ), ended AS (
         INSERT INTO holdfast.done (token, started_at, ended_at, job_id, worker, attempt, result)
         SELECT r.token, r.started_at, moment.now, r.job_id, _worker, r.attempt, r.result FROM moment, run r
     ), timeless AS (
-        DELETE FROM holdfast.expiry e USING run r WHERE _timed AND e.job_id = r.job_id
+        DELETE FROM holdfast.expiry e WHERE _timed AND e.job_id = ANY (ARRAY(SELECT r.job_id FROM run r))
     ), freed AS (
-        DELETE FROM holdfast.slot s USING run r WHERE s.job_id = r.job_id RETURNING s.kind, s.key
+        DELETE FROM holdfast.slot s WHERE s.job_id = ANY (ARRAY(SELECT r.job_id FROM run r)) RETURNING s.kind, s.key
     ), gates AS MATERIALIZED (
         SELECT DISTINCT f.kind, f.key FROM freed f
     )
@@ -816,7 +822,7 @@ BEGIN
     INTO _settled_ids, _settled, _freed_kinds, _freed_keys;
     -- With fresh eyes: somebody may have begun to wait for one of them while we waited for its row.
     IF EXISTS (SELECT 1 FROM holdfast.member) AND EXISTS (
-        SELECT 1 FROM unnest(_settled_ids) AS e (job_id) JOIN holdfast.member m ON m.job_id = e.job_id) THEN
+        SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (_settled_ids)) THEN
         RAISE EXCEPTION 'a run has been joined meanwhile' USING ERRCODE = '40001';
     END IF;
     IF _freed_keys IS NOT NULL AND EXISTS (
@@ -832,7 +838,7 @@ BEGIN
             SELECT holdfast.clock() AS now
         ), run AS (
             DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
-            WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
+            WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
             RETURNING a.token, a.started_at, a.job_id, a.attempt, s.result
         )
         INSERT INTO holdfast.done (token, started_at, ended_at, job_id, worker, attempt, result)

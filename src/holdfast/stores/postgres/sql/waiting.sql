@@ -10,7 +10,7 @@ WITH due AS (
 )
 SELECT t.job_id, coalesce(j.queue, nullif(t.queue, ''), 'default'), coalesce(j.priority, 5), t.attempt, t.losses,
        t.crashes, t.attached
-FROM due t LEFT JOIN holdfast.job j ON j.id = t.job_id ORDER BY t.due_at, t.job_id
+FROM due t LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[t.job_id]) ORDER BY t.due_at, t.job_id
 
 -- name: next_due
 SELECT extract(epoch FROM due_at - $1::timestamptz)::float8 FROM holdfast.timer ORDER BY due_at LIMIT 1
@@ -49,7 +49,7 @@ RETURNING job_id
 
 -- name: ended
 -- Those that have ended, or are not there at all.
-SELECT a.id, j.id IS NOT NULL FROM unnest($1::uuid[]) AS a (id) LEFT JOIN holdfast.job j ON j.id = a.id
+SELECT a.id, j.id IS NOT NULL FROM unnest($1::uuid[]) AS a (id) LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[a.id])
 WHERE j.id IS NULL OR EXISTS (SELECT 1 FROM holdfast.done d WHERE d.job_id = a.id)
     OR EXISTS (SELECT 1 FROM holdfast.dead d WHERE d.job_id = a.id)
 
