@@ -30,7 +30,7 @@ def test_ids_are_looked_up(name: str) -> None:
     [
         "SELECT 1 FROM unnest($1::uuid[]) AS a (id) LEFT JOIN holdfast.ready r ON r.job_id = a.id",
         "DELETE FROM holdfast.parked p USING oldest o WHERE p.job_id = o.job_id",
-        "UPDATE holdfast.ready r SET tag = m.tag FROM unnest($1::uuid[], $2::int8[]) AS m (job_id, tag)\nWHERE r.job_id = m.job_id",
+        "UPDATE holdfast.ready r SET tag = m.tag FROM unnest($1, $2) AS m (job_id, tag)\nWHERE r.job_id = m.job_id",
     ],
 )
 def test_a_plain_join_is_found(plain: str) -> None:

@@ -46,7 +46,7 @@ SELECT gen_random_uuid(), now(), 5, 't', 'plan', '{{}}' FROM generate_series(1, 
 INSERT INTO ready (seq, entered_at, job_id, priority, attempt, losses, crashes, attached, queue)
 SELECT n, now(), gen_random_uuid(), 5, 0, 0, 0, true, 'plan' FROM generate_series(1, 20000) AS n;
 INSERT INTO active (token, seq, tag, started_at, job_id, worker, attempt, priority, losses, crashes, attached, queue)
-SELECT n, n, 0, now(), gen_random_uuid(), gen_random_uuid(), 1, 5, 0, 0, true, 'plan' FROM generate_series(1, 20000) AS n;
+SELECT n, n, 0, now(), gen_random_uuid(), gen_random_uuid(), 1, 5, 0, 0, true, 'plan' FROM generate_series(1, 20000) n;
 INSERT INTO member (job_id, join_id) SELECT gen_random_uuid(), gen_random_uuid() FROM generate_series(1, 20000);
 INSERT INTO expiry (job_id, expires_at) SELECT gen_random_uuid(), now() FROM generate_series(1, 20000);
 DELETE FROM parked; DELETE FROM gate; DELETE FROM slot; DELETE FROM ready; DELETE FROM job; DELETE FROM active;
