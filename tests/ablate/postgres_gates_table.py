@@ -9,6 +9,7 @@ FLOW = POSTGRES + "migrations/0008_flow.sql"
 IN_HAND = "tests/faults/test_rules_limits_in_hand.py"
 BETWEEN = "tests/faults/test_rules_between_statements.py"
 ONE_STATEMENT = "tests/faults/test_rules_one_statement.py"
+MOVED = "tests/attacks/test_postgres_moving.py"
 
 
 def _contract(topic: str) -> tuple[str, ...]:
@@ -127,5 +128,29 @@ AT_POSTGRES_GATES = (
         "        WHERE u.job_id = _befores[array_position(_job_ids, excluded.job_id)]\n",
         "        WHERE true\n",
         (BETWEEN, "-k", "rule_6"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: jobs that are moved are held before it is read where they are",
+        POSTGRES + "sql/moving.sql",
+        "SELECT job_id FROM holdfast.ready WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED",
+        "SELECT job_id FROM holdfast.ready WHERE job_id = ANY ($1)",
+        (MOVED, "-k", "moved_twice or two_move"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: whoever is let go stands where he was moved to",
+        POSTGRES + "serving.py",
+        '**lanes.get(row["job_id"], {})',
+        "**{}",
+        (MOVED, "-k", "let_go_to_where"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: a gate is looked at again where somebody was in another's hand",
+        POSTGRES + "sql/serving.sql",
+        "CASE WHEN d.over AND (",
+        "CASE WHEN false AND (",
+        (MOVED, "-k", "somebodys_hand"),
     ),
 )
