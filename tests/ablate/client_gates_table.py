@@ -96,4 +96,28 @@ OF_USERS = (
         "for at in range(0, len(last), _ID_BYTES)]",
         ("tests/integration/test_move.py",),
     ),
+    Ablation(
+        "gates",
+        "a rate whose bucket is never seen full again is refused",
+        "src/holdfast/core/rate.py",
+        "    if pace.burst * pace.gap_s > _LONGEST_S:",
+        "    if False:",
+        ("tests/attacks/test_slow_rates.py",),
+    ),
+    Ablation(
+        "gates",
+        "a guess beyond all dates is not made",
+        "src/holdfast/client/hindrances.py",
+        "until is None or until > self.now + _FAR_S",
+        "until is None",
+        ("tests/attacks/test_slow_rates.py",),
+    ),
+    Ablation(
+        "gates",
+        "a limit of a task or queue that there cannot be is refused",
+        "src/holdfast/client/limits.py",
+        "        _check(name)",
+        "        pass",
+        ("tests/attacks/test_limits_of_nothing.py",),
+    ),
 )
