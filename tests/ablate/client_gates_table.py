@@ -44,7 +44,7 @@ OF_USERS = (
         "breakers",
         "a failure that counts is written with its run",
         "src/holdfast/worker/settler.py",
-        "self._store.settle_jobs(self._worker, batch, marks=marks)",
+        "self._store.settle_jobs(self._worker, batch, marks=self._marks_of(batch))",
         "self._store.settle_jobs(self._worker, batch)",
         (BREAKERS,),
     ),
