@@ -10,6 +10,7 @@ IN_HAND = "tests/faults/test_rules_limits_in_hand.py"
 BETWEEN = "tests/faults/test_rules_between_statements.py"
 ONE_STATEMENT = "tests/faults/test_rules_one_statement.py"
 MOVED = "tests/attacks/test_postgres_moving.py"
+PAUSED = "tests/attacks/test_postgres_pauses.py"
 
 
 def _contract(topic: str) -> tuple[str, ...]:
@@ -35,11 +36,11 @@ AT_POSTGRES_GATES = (
     ),
     Ablation(
         "rule 11",
-        "PostgreSQL: rules are asked before a job is claimed the short way",
+        "PostgreSQL: rules are asked before a job is claimed the short way, when its gate is held",
         FLOW,
-        "    IF EXISTS (SELECT 1 FROM holdfast.rule) THEN",
-        "    IF false THEN",
-        _contract("rules or limits"),
+        "        RETURN;  -- said while we waited",
+        "        NULL;",
+        (PAUSED, "-k", "short"),
     ),
     Ablation(
         "order",
@@ -152,5 +153,13 @@ AT_POSTGRES_GATES = (
         "CASE WHEN d.over AND (",
         "CASE WHEN false AND (",
         (MOVED, "-k", "somebodys_hand"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: what operators say while a claim waits for a gate holds for it",
+        FLOW,
+        "    IF _claiming AND holdfast.said() IS DISTINCT FROM _said THEN",
+        "    IF false THEN",
+        (PAUSED, "-k", "longer"),
     ),
 )

@@ -60,7 +60,7 @@ class BreakerMark(NamedTuple):
 
 
 def after_mark(state: BreakerState, now: float, mark: BreakerMark) -> BreakerState:
-    """The breaker after what a run says of it. While it is half open only a probe is heard: one that began since then."""
+    """The breaker after what a run says of it. While it is half open, only runs are heard that began since then."""
     if state.phase(now) is Phase.HALF_OPEN and state.open_until is not None and now - mark.ran_s < state.open_until:
         return state
     return after_failure(state, now, mark.breaker) if mark.failed else after_success(state, now)
