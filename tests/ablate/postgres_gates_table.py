@@ -162,4 +162,20 @@ AT_POSTGRES_GATES = (
         "    IF false THEN",
         (PAUSED, "-k", "longer"),
     ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: a purge leaves alone what was moved away",
+        POSTGRES + "waiting.py",
+        "_end_waiting(tx, waiting, reason=reason, queue=queue)",
+        "_end_waiting(tx, waiting, reason=reason)",
+        (MOVED, "-k", "purged"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: who claims a job that must run alone holds gates only once",
+        POSTGRES + "claim.py",
+        "            return Claim(judged.jobs, scanned), judged",
+        "            if judged.jobs:\n                return Claim(judged.jobs, scanned), judged",
+        ("tests/attacks/test_postgres_lonely.py",),
+    ),
 )

@@ -18,7 +18,19 @@ from holdfast.core.state import State
 from holdfast.stores.base import Store
 from holdfast.stores.postgres import PostgresStore
 from holdfast.stores.postgres.transaction import Tx
-from holdfast.testing.contracts.arrange import LANE, PLENTY, QUEUE, a_job, enlist, finish, insert, start, state
+from holdfast.testing.contracts.arrange import (
+    LANE,
+    LONG_S,
+    PLENTY,
+    QUEUE,
+    a_job,
+    enlist,
+    finish,
+    insert,
+    start,
+    state,
+    states,
+)
 
 ALONE = (SlotGate("k", 1),)
 
@@ -89,6 +101,21 @@ def test_a_job_that_two_move_is_counted_once(postgres_tables: PostgresSchema, mo
         assert len(told) == 1
         depths = {name: info.ready for name, info in (await _queues(one)).items()}
         assert depths == {QUEUE: 0, "here": 1} | ({"elsewhere": 0} if "elsewhere" in depths else {})
+        assert (await one.sweep(limit=PLENTY)).counters_fixed == 0
+
+    _with_two(postgres_tables, play)
+
+
+def test_a_job_that_was_moved_away_from_a_queue_that_is_being_purged_is_left_alone(
+    postgres_tables: PostgresSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play(one: PostgresStore, other: PostgresStore) -> None:
+        job_ids = await insert(one, a_job(), a_job(delay_s=LONG_S), a_job())
+        moving = lambda: other.move_jobs(job_ids[:2], queue="elsewhere", priority=None)  # noqa: E731
+        told = _after(monkeypatch, "waiting.waiting_in_queue", moving)
+        assert await one.purge_queue(QUEUE, reason="purged", limit=PLENTY) == 1
+        assert told == [2]
+        assert await states(one, *job_ids) == [State.READY, State.SCHEDULED, State.CANCELLED]
         assert (await one.sweep(limit=PLENTY)).counters_fixed == 0
 
     _with_two(postgres_tables, play)
