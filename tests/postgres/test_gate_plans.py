@@ -124,7 +124,7 @@ class Desk:
             ids = self.heads()
             picked = self.touched("pick_jobs({}, {})", self.worker, ids)
             keys = [f"other {number}" for number in range(QUOTA)]
-            held = self.touched("hold_gates({}, '{{}}', '{{}}', '{{}}', {}, true)", keys, ids)
+            held = self.touched("hold_gates({}, '{{}}', '{{}}', '{{}}', {}, true, NULL)", keys, ids)
             looked = self.touched("look_after({}, {}, true)", ["limit"] * QUOTA, keys)
             raise psycopg.Rollback
         return picked + held + looked

@@ -305,11 +305,18 @@ END $$;
 -- How jobs with gates are claimed, in one transaction: pick_jobs, hold_gates, the rule (core/gates.py: `admit`), and
 -- claim_picked. Rows of jobs are taken without waiting, gates in the order of kind and key.
 
+-- said: all that operators say about who may start, as a digest; NULL: nothing.
+CREATE FUNCTION holdfast.said() RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT md5(string_agg(said, ' ' ORDER BY said)) FROM (
+        SELECT r::text FROM holdfast.rule r UNION ALL SELECT s.queue FROM holdfast.queue_setting s WHERE s.paused
+    ) AS x (said)
+$$;
+
 -- pick_jobs: those of these jobs that are still ready, held here, with all that their claim has to know.
 CREATE FUNCTION holdfast.pick_jobs(_worker uuid, _ids uuid[]) RETURNS TABLE (
     job_id uuid, queue text, priority int2, attempt int4, losses int2, crashes int2, attached bool, tag int8, seq int8,
     task text, payload bytea, options bytea, max_attempts int4, tenant text, headers bytea, expires_at timestamptz,
-    gates text, slots text[], ruled bool, now timestamptz
+    gates text, slots text[], ruled bool, said text, now timestamptz
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
@@ -317,6 +324,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     _ruled bool;
+    _said text := holdfast.said();
 BEGIN
     PERFORM 1 FROM holdfast.worker WHERE id = _worker AND lease_until > holdfast.clock() FOR KEY SHARE;
     IF NOT FOUND THEN
@@ -326,7 +334,8 @@ BEGIN
     RETURN QUERY
     SELECT r.job_id, r.queue, r.priority, r.attempt, r.losses, r.crashes, r.attached, r.tag, r.seq,
            j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.gates,
-           ARRAY(SELECT s.kind || ' ' || s.key FROM holdfast.slot s WHERE s.job_id = r.job_id), _ruled, holdfast.clock()
+           ARRAY(SELECT s.kind || ' ' || s.key FROM holdfast.slot s WHERE s.job_id = r.job_id), _ruled, _said,
+           holdfast.clock()
     FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[a.id])
     LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[r.job_id])
     WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = ANY (ARRAY[r.queue]) AND s.paused)
@@ -335,9 +344,11 @@ END $$;
 
 -- hold_gates: from here to the commit nobody else judges or frees at these gates. What is taken of them, where that is
 -- anything; which slots these jobs have; and first the time, which is asked after the wait.
--- `_claiming`: where a slot of a limit was freed for those who wait there, it is full for everybody who comes now.
+-- `_claiming`: where a slot of a limit was freed for those who wait there, it is full for everybody who comes now; and
+-- where operators do not say the same any more as before the wait (`_said`), all is to be begun anew: what they say holds
+-- from its commit on.
 CREATE FUNCTION holdfast.hold_gates(
-    _limits text[], _rates text[], _breakers text[], _pauses text[], _job_ids uuid[], _claiming bool
+    _limits text[], _rates text[], _breakers text[], _pauses text[], _job_ids uuid[], _claiming bool, _said text
 ) RETURNS TABLE (
     job_id uuid, kind text, key text, held int8, full_at timestamptz, recent float8[], open_until timestamptz,
     is_held bool, now timestamptz
@@ -357,6 +368,9 @@ BEGIN
     ) AS g (kind, key) ORDER BY g.kind, g.key
     ON CONFLICT (kind, key) DO UPDATE SET full_at = x.full_at WHERE false;
     -- Statements of their own, which see what those have committed for whom we have waited.
+    IF _claiming AND holdfast.said() IS DISTINCT FROM _said THEN
+        RAISE EXCEPTION 'an operator has spoken meanwhile' USING ERRCODE = '40001';
+    END IF;
     _now := holdfast.clock();
     RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::int8, NULL::timestamptz, NULL::float8[],
                         NULL::timestamptz, NULL::bool, _now;
@@ -464,6 +478,7 @@ DECLARE
     _era int8 := holdfast.timeline();
     _now timestamptz := holdfast.clock();
     _at tid[];
+    _queues text[];
     _limits text[];
     _sizes int4[];
     _plain bool;
@@ -475,10 +490,10 @@ BEGIN
     IF EXISTS (SELECT 1 FROM holdfast.rule) THEN
         RETURN;
     END IF;
-    SELECT array_agg(p.at), array_agg(p.limit_key), array_agg(p.limit_size), bool_and(p.plain)
-    INTO _at, _limits, _sizes, _plain
+    SELECT array_agg(p.at), array_agg(DISTINCT p.queue), array_agg(p.limit_key), array_agg(p.limit_size), bool_and(p.plain)
+    INTO _at, _queues, _limits, _sizes, _plain
     FROM (
-        SELECT r.ctid AS at, j.limit_key, j.limit_size,
+        SELECT r.ctid AS at, r.queue, j.limit_key, j.limit_size,
                j.id IS NOT NULL AND (j.gates IS NULL OR j.limit_key IS NOT NULL)
                AND (j.expires_at IS NULL OR j.expires_at > _now)
                AND NOT EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.job_id = r.job_id) AS plain
@@ -495,6 +510,10 @@ BEGIN
     ORDER BY g.key
     ON CONFLICT (kind, key) DO UPDATE SET full_at = x.full_at WHERE false;
     _now := holdfast.clock();
+    IF EXISTS (SELECT 1 FROM holdfast.rule)
+        OR EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = ANY (_queues) AND s.paused) THEN
+        RETURN;  -- said while we waited
+    END IF;
     IF EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= _now AND d.freed) OR EXISTS (
         SELECT 1 FROM unnest(_limits, _sizes) AS l (key, size) WHERE l.key IS NOT NULL GROUP BY l.key
         HAVING min(l.size) < count(*) + (SELECT count(*) FROM holdfast.slot s WHERE s.key = l.key AND s.kind = 'limit'))
@@ -894,7 +913,7 @@ SELECT holdfast.give_rights('holdfast.job', 'SELECT',
   holdfast.give_rights('holdfast.job', 'INSERT', 'INSERT, UPDATE, DELETE ON holdfast.gate'),
   holdfast.give_rights('holdfast.job', 'INSERT', 'INSERT, UPDATE ON holdfast.unique_key'),
   holdfast.give_rights('holdfast.job', 'INSERT', 'EXECUTE ON FUNCTION holdfast.insert_gated_jobs, holdfast.take_unique, '
-    'holdfast.hold_gates, holdfast.look_after'),
+    'holdfast.hold_gates, holdfast.look_after, holdfast.said'),
   holdfast.give_rights('holdfast.active', 'INSERT', 'INSERT, UPDATE, DELETE ON holdfast.breaker'),
   holdfast.give_rights('holdfast.active', 'INSERT', 'DELETE ON holdfast.unique_key'),
   holdfast.give_rights('holdfast.active', 'INSERT', 'EXECUTE ON FUNCTION holdfast.pick_jobs, holdfast.claim_limited, holdfast.claim_picked, '
