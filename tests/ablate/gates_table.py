@@ -125,4 +125,20 @@ OF_GATES = (
         "ran_s=mark.ran_s + 0 * (now_s - at_s)",
         ("tests/unit/worker/test_settler.py",),
     ),
+    Ablation(
+        "gates",
+        "nobody stumbles over a job whose gates cannot be read",
+        "src/holdfast/core/gates_text.py",
+        "    with contextlib.suppress(ValueError, TypeError, RecursionError):",
+        "    with contextlib.suppress():",
+        ("tests/attacks/test_spoilt_gates.py",),
+    ),
+    Ablation(
+        "gates",
+        "SQLite: the sweep does not stumble over it either",
+        "src/holdfast/stores/sqlite/sql/serve.sql",
+        "json_each(CASE WHEN json_valid(j.gates) THEN j.gates ELSE '[]' END) e",
+        "json_each(j.gates) e",
+        ("tests/attacks/test_spoilt_gates.py",),
+    ),
 )

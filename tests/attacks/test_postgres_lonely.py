@@ -22,7 +22,7 @@ A, Z = SlotGate("a", 1), SlotGate("z", 1)
 def test_who_claims_one_of_them_holds_gates_only_once(
     postgres_tables: PostgresSchema, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody has `a` in hand and waits for `z`, as a claim would that needs both; we have `z`, and must not want `a`."""
+    """Somebody has `a` in hand and waits for `z`, as a claim of both would; we have `z`, and must not want `a`."""
 
     async def scenario() -> None:
         store = PostgresStore(postgres_tables.url, schema=postgres_tables.schema)

@@ -74,8 +74,8 @@ def _in_order(job_ids: Sequence[JobId], answers: dict[JobId, CancelAnswer]) -> l
 
 
 async def _end_waiting(tx: Tx, job_ids: Sequence[JobId], *, reason: str, queue: str | None = None) -> list[JobId]:
-    """Take the jobs out of whatever they wait in and end them as cancelled; those that did wait, in this queue if one is
-    given: others may have been moved away from it."""
+    """Take the jobs out of whatever they wait in and end them as cancelled; those that did wait. With a queue, those
+    that wait there: others may have been moved away."""
     if not job_ids:
         return []
     left = await tx.fetch("waiting.leave_all", job_ids, queue)
