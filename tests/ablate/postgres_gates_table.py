@@ -10,6 +10,7 @@ IN_HAND = "tests/faults/test_rules_limits_in_hand.py"
 BETWEEN = "tests/faults/test_rules_between_statements.py"
 ONE_STATEMENT = "tests/faults/test_rules_one_statement.py"
 MOVED = "tests/attacks/test_postgres_moving.py"
+HANDED_ON = "tests/attacks/test_postgres_handed_on.py"
 PAUSED = "tests/attacks/test_postgres_pauses.py"
 
 
@@ -177,5 +178,21 @@ AT_POSTGRES_GATES = (
         "            return Claim(judged.jobs, scanned), judged",
         "            if judged.jobs:\n                return Claim(judged.jobs, scanned), judged",
         ("tests/attacks/test_postgres_lonely.py",),
+    ),
+    Ablation(
+        "order",
+        "PostgreSQL: who is held back with a slot hands it on at once",
+        POSTGRES + "passing.py",
+        "                tx.freed |= candidate.has",
+        "                pass",
+        (HANDED_ON, "-k", "let_go_by_that_claim"),
+    ),
+    Ablation(
+        "order",
+        "PostgreSQL: the slot of one who is held back is for those who wait, not for whoever comes",
+        FLOW,
+        "SET due_at = _now, freed = true FROM freed f",
+        "SET due_at = _now FROM freed f",
+        (HANDED_ON, "-k", "newcomer"),
     ),
 )

@@ -131,6 +131,7 @@ async def _write(
             waiting[row["queue"]] += 1
             if candidate.has:
                 freed.append(job_id)
+                tx.freed |= candidate.has
             if verdict.until is not None:
                 due[verdict.at] = min(due.get(verdict.at, verdict.until), verdict.until)
     moved = {job_id for job_id, *_ in (*leased, *parked)}

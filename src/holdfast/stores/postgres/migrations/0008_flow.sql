@@ -456,7 +456,7 @@ BEGIN
         WITH freed AS (
             DELETE FROM holdfast.slot s WHERE s.job_id = ANY (_freed) RETURNING s.kind, s.key
         )
-        UPDATE holdfast.gate g SET due_at = _now FROM freed f
+        UPDATE holdfast.gate g SET due_at = _now, freed = true FROM freed f
         WHERE g.kind = ANY (ARRAY[f.kind]) AND g.key = ANY (ARRAY[f.key])
             AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
                 ORDER BY p.seq LIMIT 1) IS NOT NULL;
