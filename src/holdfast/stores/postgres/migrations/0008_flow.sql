@@ -23,7 +23,7 @@ CREATE TABLE holdfast.gate (
     freed    bool NOT NULL DEFAULT false,
     kind     text NOT NULL,
     key      text NOT NULL,
-    PRIMARY KEY (kind, key)
+    PRIMARY KEY (key, kind)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX gate_due ON holdfast.gate (due_at) WHERE due_at IS NOT NULL;
 
@@ -450,14 +450,14 @@ BEGIN
     IF cardinality(_due_kinds) > 0 THEN
         UPDATE holdfast.gate g SET due_at = least(g.due_at, d.due_at)
         FROM unnest(_due_kinds, _due_keys, _due_ats) AS d (kind, key, due_at)
-        WHERE g.kind = ANY (ARRAY[d.kind]) AND g.key = ANY (ARRAY[d.key]);
+        WHERE g.kind = d.kind AND g.key = ANY (ARRAY[d.key]);
     END IF;
     IF cardinality(_freed) > 0 THEN
         WITH freed AS (
             DELETE FROM holdfast.slot s WHERE s.job_id = ANY (_freed) RETURNING s.kind, s.key
         )
         UPDATE holdfast.gate g SET due_at = _now, freed = true FROM freed f
-        WHERE g.kind = ANY (ARRAY[f.kind]) AND g.key = ANY (ARRAY[f.key])
+        WHERE g.kind = f.kind AND g.key = ANY (ARRAY[f.key])
             AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
                 ORDER BY p.seq LIMIT 1) IS NOT NULL;
     END IF;
@@ -569,11 +569,11 @@ DECLARE
 BEGIN
     IF _patient THEN
         _held := ARRAY(SELECT x.ctid FROM unnest(_kinds, _keys) AS f (kind, key)
-                       JOIN holdfast.gate x ON x.kind = ANY (ARRAY[f.kind]) AND x.key = ANY (ARRAY[f.key])
+                       JOIN holdfast.gate x ON x.kind = f.kind AND x.key = ANY (ARRAY[f.key])
                        ORDER BY f.kind, f.key FOR NO KEY UPDATE OF x);
     ELSE
         _held := ARRAY(SELECT x.ctid FROM unnest(_kinds, _keys) AS f (kind, key)
-                       JOIN holdfast.gate x ON x.kind = ANY (ARRAY[f.kind]) AND x.key = ANY (ARRAY[f.key])
+                       JOIN holdfast.gate x ON x.kind = f.kind AND x.key = ANY (ARRAY[f.key])
                        FOR NO KEY UPDATE OF x SKIP LOCKED);
     END IF;
     _now := holdfast.clock();

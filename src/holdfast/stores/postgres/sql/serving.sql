@@ -60,11 +60,11 @@ UPDATE holdfast.gate g SET freed = false, due_at = CASE WHEN d.over AND (
         SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT 1) IS NOT NULL
     THEN holdfast.clock() + interval '0.1 second' ELSE d.due_at END
 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[]) AS d (kind, key, due_at, over)
-WHERE g.kind = ANY (ARRAY[d.kind]) AND g.key = ANY (ARRAY[d.key])
+WHERE g.kind = d.kind AND g.key = ANY (ARRAY[d.key])
 
 -- name: due_by
 UPDATE holdfast.gate g SET due_at = least(g.due_at, d.due_at) FROM unnest($1::text[], $2::text[], $3::timestamptz[])
-    AS d (kind, key, due_at) WHERE g.kind = ANY (ARRAY[d.kind]) AND g.key = ANY (ARRAY[d.key])
+    AS d (kind, key, due_at) WHERE g.kind = d.kind AND g.key = ANY (ARRAY[d.key])
 
 -- name: all_due
 -- Gates that somebody waits at, and that nobody has in hand, a bounded number at a time.
@@ -129,7 +129,7 @@ SELECT w.key, j.task, j.queue, j.tenant, j.gates, g.due_at
 FROM waited w CROSS JOIN LATERAL (
     SELECT p.job_id FROM holdfast.parked p WHERE p.reason = w.reason AND p.key = w.key ORDER BY p.seq LIMIT 1) oldest
 LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[oldest.job_id])
-LEFT JOIN holdfast.gate g ON g.kind = w.reason AND g.key = w.key
+LEFT JOIN holdfast.gate g ON g.kind = w.reason AND g.key = ANY (ARRAY[w.key])
 
 -- name: usage
 -- What is taken of gates, without holding them.
@@ -137,7 +137,7 @@ SELECT g.kind, g.key, (SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key 
        b.open_until, b.held, (SELECT count(*) FROM (
            SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT $3) n)
 FROM unnest($1::text[], $2::text[]) AS g (kind, key)
-LEFT JOIN holdfast.gate x ON x.kind = g.kind AND x.key = g.key
+LEFT JOIN holdfast.gate x ON x.kind = g.kind AND x.key = ANY (ARRAY[g.key])
 LEFT JOIN holdfast.breaker b ON g.kind = 'breaker' AND b.name = g.key
 
 -- name: in_use
@@ -146,7 +146,7 @@ SELECT g.kind, g.key FROM holdfast.gate g
 WHERE g.full_at > holdfast.clock() OR EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.key = g.key AND s.kind = g.kind)
     OR (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
         ORDER BY p.seq LIMIT 1) IS NOT NULL
-ORDER BY g.kind, g.key LIMIT $1
+ORDER BY g.key, g.kind LIMIT $1
 
 -- name: somewhere
 -- A place in the table, by chance, so that each sweep does a bounded part of the work; every other time the beginning.
