@@ -21,7 +21,12 @@ class StartRedis(Protocol):
     """What the fixture `start_redis` is."""
 
     def __call__(
-        self, *, settings: Mapping[str, str] | None = None, binary: Path | None = None, sentinel: bool = False
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        binary: Path | None = None,
+        sentinel: bool = False,
+        port: int | None = None,
     ) -> LocalRedis: ...
 
 
@@ -50,10 +55,15 @@ def start_redis() -> Iterator[StartRedis]:
     started: list[LocalRedis] = []
 
     def start(
-        *, settings: Mapping[str, str] | None = None, binary: Path | None = None, sentinel: bool = False
+        *,
+        settings: Mapping[str, str] | None = None,
+        binary: Path | None = None,
+        sentinel: bool = False,
+        port: int | None = None,
     ) -> LocalRedis:
         wanted = ({} if sentinel else QUICK) | dict(settings or {})
-        server = LocalRedis(own_directory(), settings=wanted, binary=binary, temporary=True, sentinel=sentinel)
+        how = {"binary": binary, "sentinel": sentinel, "port": port}
+        server = LocalRedis(own_directory(), settings=wanted, temporary=True, **how)  # type: ignore[arg-type]
         started.append(server)
         server.start()
         return server

@@ -73,6 +73,7 @@ async def open_dispatch(config: Config, store: Store, *, clock: Clock, telemetry
         await transport.close()
         raise
     serving.announce_to(transport.publish)
+    serving.news_to(transport.tell_news)
     return Dispatch(transport, serving)
 
 

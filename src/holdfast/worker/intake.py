@@ -40,12 +40,19 @@ class Intake:
     """See the module's duties. Belongs to one worker's fetcher."""
 
     def __init__(
-        self, store: Store, worker: WorkerId, dispatch: Dispatch, *, wake: Callable[[], None], clock: Clock
+        self,
+        store: Store,
+        worker: WorkerId,
+        dispatch: Dispatch,
+        *,
+        wake: Callable[[], None],
+        on_news: Callable[[], None] = lambda: None,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._worker = worker
         self._entries = dispatch.store
-        self._consumer = dispatch.transport.consumer(worker.hex, wake=wake)
+        self._consumer = dispatch.transport.consumer(worker.hex, wake=wake, on_news=on_news)
         self._clock = clock
         self._held: dict[Lane, deque[Entry]] = {}
         self._more: frozenset[Lane] = frozenset()

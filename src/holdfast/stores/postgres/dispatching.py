@@ -47,6 +47,7 @@ class Dispatching:
         self._reopening = reopening
         self._claim_attached = claim_attached
         self._announce: Announce | None = None
+        self._news: Callable[[str], None] | None = None
 
     # ------------------------------------------------------------ claim
 
@@ -83,6 +84,14 @@ class Dispatching:
 
     def announce_to(self, announce: Announce | None) -> None:
         self._announce = announce
+
+    def news_to(self, tell: Callable[[str], None] | None) -> None:
+        self._news = tell
+
+    def set(self, queue: str) -> None:
+        """Its settings are committed."""
+        if self._news is not None:
+            self._news(queue)
 
     def hint_ready(self) -> None:
         self._wakeups.tell(Hint.READY)

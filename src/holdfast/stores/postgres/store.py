@@ -309,6 +309,7 @@ class PostgresStore(ClaimVerbs):
     ) -> None:
         await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only, by=by))
         self._gates.forget()
+        self.dispatch.set(queue)
         if settings.paused and (only is None or "paused" in only):  # what was kept for its jobs is for others now
             await sweep.hand_on(self._engine, await self._engine.query("serving.kept_for", queue))
 

@@ -165,6 +165,29 @@ async def check_a_new_one_is_filled_once(two: Two) -> None:
     await consumer.close()
 
 
+async def check_news_of_settings_is_heard_by_who_reads_and_by_who_waits(two: Two) -> None:
+    heard = [asyncio.Event(), asyncio.Event()]
+    reader, waiter = (two.here.consumer(f"worker-{n}", wake=lambda: None, on_news=heard[n].set) for n in range(2))
+    await gathered(reader, 0)
+    await waiter.read({CALM: 1})
+    if two.there.is_up:
+        for event in heard:
+            event.clear()
+        waiter.listen([CALM], most=1)
+        two.there.tell_news(CALM.queue)
+        async with asyncio.timeout(PATIENCE_S):
+            while not heard[1].is_set():
+                waiter.ack(waiter.arrived())
+                await asyncio.sleep(0.002)
+            while not heard[0].is_set():
+                await reader.read({CALM: 0})
+        heard[0].clear()
+        await reader.read({CALM: 0})
+        assert not heard[0].is_set(), "once for each change"
+    await reader.close()
+    await waiter.close()
+
+
 async def check_what_is_closed_takes_nothing_and_fails_nobody(two: Two) -> None:
     consumer = two.here.consumer("worker", wake=lambda: None)
     await consumer.close()

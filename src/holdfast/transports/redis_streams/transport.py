@@ -44,7 +44,7 @@ class RedisStreams:
         self._bound = bound
         self._abandoned_s = abandoned_s
         self._dead_s = dead_s
-        self._keys = Keys(prefix)
+        self._keys = Keys(prefix, apart=address.is_cluster)
         self._connection = Connection(
             address, trial_key=f"{prefix}:trial", clock=clock, telemetry=telemetry, answer_s=answer_s
         )
@@ -67,37 +67,51 @@ class RedisStreams:
     def publish(self, announcements: Sequence[Announcement]) -> bool:
         return self._publisher.publish(announcements)
 
-    def consumer(self, name: str, *, wake: Callable[[], None]) -> RedisConsumer:
+    def tell_news(self, queue: str) -> None:
+        self._publisher.tell_news(queue)
+
+    def consumer(
+        self, name: str, *, wake: Callable[[], None], on_news: Callable[[], None] = lambda: None
+    ) -> RedisConsumer:
         """For one worker, by its id; `wake` is called when something has come."""
         return RedisConsumer(
-            self._connection, self._keys, self._publisher, name=name, wake=wake, telemetry=self._telemetry
+            self._connection,
+            self._keys,
+            self._publisher,
+            name=name,
+            wake=wake,
+            on_news=on_news,
+            telemetry=self._telemetry,
         )
 
     async def tend(self, queues: Collection[str]) -> Upkeep:
         if not self.is_up or not queues:
             return Upkeep()
+        self._marks = {}
         try:
-            unfilled = await self._watch(sorted(queues))
+            for group in self._keys.together(queues):
+                await self._watch(group)
             moved = [await self._recover(queue) for queue in sorted(queues)]
         except FAILURES as error:
             self._connection.failed(error)
             return Upkeep()
-        return Upkeep(unfilled, sum(each[0] for each in moved), sum(each[1] for each in moved))
+        return Upkeep(tuple(sorted(self._marks)), sum(each[0] for each in moved), sum(each[1] for each in moved))
 
     async def fill(self, queue: str, announcements: Sequence[Announcement]) -> None:
         try:
             for first in range(0, len(announcements), _FILLED_AT_ONCE):
                 await self._publisher.send(announcements[first : first + _FILLED_AT_ONCE])
             if (mark := self._marks.pop(queue, None)) is not None:
-                await self._line.ask("HSET", self._keys.meta(queue), "filled", mark)
+                meta = self._keys.meta(queue)
+                await self._line.ask("HSET", meta, "filled", mark, key=meta)
         except FAILURES as error:
             self._connection.failed(error)
 
-    async def _watch(self, queues: Sequence[str]) -> tuple[str, ...]:
+    async def _watch(self, queues: Sequence[str]) -> None:
         keys = [self._keys.meta(queue) for queue in queues]
-        wanted = await self._line.run(WATCH, keys, [secrets.token_hex(8), self._connection.run_id])
-        self._marks = {queue: mark for queue, mark in zip(queues, wanted, strict=True) if mark}
-        return tuple(self._marks)
+        run_id = await self._line.run_id(keys[0])
+        wanted = await self._line.run(WATCH, keys, [secrets.token_hex(8), run_id])
+        self._marks |= {queue: mark for queue, mark in zip(queues, wanted, strict=True) if mark}
 
     async def _recover(self, queue: str) -> tuple[int, int]:
         lanes = lanes_of(queue)
