@@ -86,7 +86,7 @@ class Connection:
     async def open(self) -> None:
         """ConfigError where a person has to act; a server that is away is tried again later."""
         try:
-            await self._try()
+            await self.attempt()
         except ConfigError:
             raise
         except (Unreachable, Refusal) as error:
@@ -123,7 +123,7 @@ class Connection:
         while True:
             await asyncio.sleep(self._backoff.next())
             with contextlib.suppress(*FAILURES):
-                await self._try()
+                await self.attempt()
                 break
         self._backoff.reset()
         self._returning = None
@@ -133,13 +133,21 @@ class Connection:
         self._telemetry.emit(TransportUp(self._address.place, self._up_since_s - self._down_since_s))
         self._tell()
 
-    async def _try(self) -> None:
+    async def attempt(self) -> None:
         """Whether it takes what is written: it may be a replica, full, or unable to write to its disk."""
-        keys = [self._trial_key]
         if self._address.is_cluster:
             await self._slots.look()
-            keys = [_key_in(self._trial_key, some.first, some.last) for some in self._slots.masters().values()]
-        await all_of(self._trial.ask("SET", key, "", "PX", 1, key=key) for key in keys)
+        await all_of([self._trial.ask("SET", key, "", "PX", 1, key=key) for key in self.key_of_each_server()])
+
+    def key_of_each_server(self) -> list[str]:
+        """Which nobody needs."""
+        if not self._address.is_cluster:
+            return [self._trial_key]
+        return [_key_in(self._trial_key, some.first, some.last) for some in self._slots.masters().values()]
+
+    @property
+    def place(self) -> str:
+        return self._address.place
 
     async def _connect(self, place: Place | None = None) -> Wire:
         wire = await self._enter(place)

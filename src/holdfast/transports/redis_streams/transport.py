@@ -12,9 +12,11 @@ from holdfast.transports.base import Upkeep
 from holdfast.transports.redis_streams.address import Address
 from holdfast.transports.redis_streams.connection import ANSWER_S, FAILURES, Connection
 from holdfast.transports.redis_streams.consumer import RedisConsumer
+from holdfast.transports.redis_streams.inspection import inspect
 from holdfast.transports.redis_streams.keys import Keys, lanes_of
 from holdfast.transports.redis_streams.publisher import BOUND, Publisher
 from holdfast.transports.redis_streams.scripts import RECOVER, WATCH
+from holdfast.transports.status import TransportStatus
 
 #: For how long an entry has to have been read by somebody who did nothing about it, before it is for others.
 ABANDONED_S = 5.0
@@ -106,6 +108,10 @@ class RedisStreams:
                 await self._line.ask("HSET", meta, "filled", mark, key=meta)
         except FAILURES as error:
             self._connection.failed(error)
+
+    async def status(self, queues: Collection[str]) -> TransportStatus:
+        """What is there, for whoever examines it; need not be open. ConfigError as in `open`."""
+        return await inspect(self._connection, self._keys, queues)
 
     async def _watch(self, queues: Sequence[str]) -> None:
         keys = [self._keys.meta(queue) for queue in queues]
