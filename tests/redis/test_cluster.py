@@ -172,6 +172,7 @@ async def test_while_a_script_finds_its_keys_on_two_nodes_work_comes_from_the_st
     async with here.hf, here.hf.worker():
         await here.enqueue(0, queue=queue)
         await here.until_ran(1)
+        await until(lambda: len(source.list_keys()) == 11, "all keys of the queue")
         end = cluster.move(queue, source, target)
         words = ("127.0.0.1", str(target.port), await here.stream(queue=queue), "0", "5000", "AUTH", target.password)
         assert source.ask("MIGRATE", *words) == b"+OK"  # one of eleven

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import asyncpg
 import pytest
 from tests.integration.scene import scene
 from tests.postgres.fixtures import PostgresSchema
@@ -131,6 +132,23 @@ async def test_a_wake_up_is_as_quick_as_an_announcement(shop: Any) -> None:
         for n in range(10):
             await here.enqueue(n, tenant="acme")
             await here.until_ran(n + 1)
+
+
+@scene
+async def test_what_was_enqueued_in_a_users_transaction_wakes_a_worker_when_that_commits(
+    postgres_tables: PostgresSchema, redis_url: str
+) -> None:
+    here, producer = (Shop(postgres_tables, redis_url, poll_s=LONG_S, pooled=True) for _ in range(2))
+    async with here.hf, producer.hf, here.hf.worker():
+        await producer.enqueue(0)
+        await here.until_ran(1)
+        connection = await asyncpg.connect(postgres_tables.url)
+        try:
+            async with connection.transaction():
+                await producer.sell.options(connection=connection).enqueue(1)
+            await here.until_ran(2)
+        finally:
+            await connection.close()
 
 
 @scene

@@ -93,7 +93,7 @@ class PostgresStore(ClaimVerbs):
             on_returned=self._floors.fall,
         )
         self.dispatch = Dispatching(self._engine, self._wakeups, self._floors, self._reopening, self._claim_attached)
-        self._outbox = Outbox(self._engine.query, self._wakeups.tell)
+        self._outbox = Outbox(self._engine.query, self._wakeups.tell, self.dispatch.announce_ready)
         self._beats = Beats(self._engine)
 
     async def open(self, *, migrate: bool = False) -> None:

@@ -60,7 +60,7 @@ class ClusterLine:
                         raise Unreachable(str(refusal)) from None
                     case _:
                         raise
-        raise Unreachable(f"slot {slot} is on its way from one node of the cluster to another")
+        raise Refusal(f"TRYAGAIN slot {slot} is on its way from one node of the cluster to another")
 
     def _line_to(self, place: Place) -> Line:
         if place not in self._lines:

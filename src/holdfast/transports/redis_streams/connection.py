@@ -3,7 +3,8 @@
 Duties:
 1. Connections are made here, each looked at by `examination` before it is used.
 2. The first failure of any of them makes the transport be away: everybody does without it from then on, at once.
-3. While it is away one connection is tried, less and less often; when it can be written to, the transport is back.
+3. While it is away one connection is tried, less and less often; when it can be written to, the transport is back. One
+   that was back for a moment only is not tried more often than before.
 4. One that refuses again as soon as it is back (somebody else's key in place of ours, say) is left alone for longer and
    longer, up to a minute: a change of state is worth a line in the log, and not one every second.
 """
@@ -116,16 +117,16 @@ class Connection:
             self._tell()
 
     async def _return(self, error: BaseException) -> None:
-        if isinstance(error, Refusal) and self._clock.monotonic() - self._up_since_s < _STEADY_S:
-            await asyncio.sleep(self._distrust.next())
-        else:
+        if self._clock.monotonic() - self._up_since_s >= _STEADY_S:
+            self._backoff.reset()
             self._distrust.reset()
+        elif isinstance(error, Refusal):
+            await asyncio.sleep(self._distrust.next())
         while True:
             await asyncio.sleep(self._backoff.next())
             with contextlib.suppress(*FAILURES):
                 await self.attempt()
                 break
-        self._backoff.reset()
         self._returning = None
         self.is_up = True
         assert self._down_since_s is not None
