@@ -24,7 +24,7 @@ SLACK_BYTES = 300_000
 
 
 @scene
-async def test_memory_and_keys_are_as_before_after_100_000_jobs_that_waited_all_at_once(
+async def test_memory_and_keys_are_as_before_after_100_000_jobs_at_once(
     start_redis: StartRedis,
 ) -> None:
     own_redis = start_redis(settings={"appendonly": "no"})
