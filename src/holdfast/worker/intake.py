@@ -32,7 +32,7 @@ STORE_SHARE = 0.1
 #: For so long nobody looks again into a lane of which the store had nothing, unless something says that it has.
 LOOK_EVERY_S = 0.1
 #: Tenths are claimed when there are so many of them, or half as many as are asked for, or after so long.
-_SAVED_UP, _SAVED_FOR_S = 25, 0.05
+_SAVED_UP, _SAVED_FOR_S = 100, 0.25
 _LISTENED_AT_ONCE = 10
 
 

@@ -159,7 +159,9 @@ async def check_a_new_one_is_filled_once(two: Two) -> None:
         assert (await two.here.tend(["mail"])).unfilled == ("mail",)
         assert (await two.there.tend(["mail"])).unfilled == ("mail",), "nobody has filled it yet"
         await two.there.fill("mail", said)
-        assert _ids(await gathered(consumer, 3)) == _ids(said)
+        await two.here.fill("mail", [*said, *(more := some(CALM, 2))])
+        assert _ids(await gathered(consumer, 5)) == _ids([*said, *more]), "each once"
+        assert (await consumer.read(dict.fromkeys(LANES, 100))).entries == []
     assert (await two.here.tend(["mail"])).unfilled == ()
     assert (await two.there.tend(["mail"])).unfilled == ()
     await consumer.close()

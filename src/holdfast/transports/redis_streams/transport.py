@@ -101,8 +101,10 @@ class RedisStreams:
 
     async def fill(self, queue: str, announcements: Sequence[Announcement]) -> None:
         try:
-            for first in range(0, len(announcements), _FILLED_AT_ONCE):
-                await self._publisher.send(announcements[first : first + _FILLED_AT_ONCE])
+            known = await self._known(queue)
+            missing = [each for each in announcements if each.job_id is None or each.job_id.bytes not in known]
+            for first in range(0, len(missing), _FILLED_AT_ONCE):
+                await self._publisher.send(missing[first : first + _FILLED_AT_ONCE])
             if (mark := self._marks.pop(queue, None)) is not None:
                 meta = self._keys.meta(queue)
                 await self._line.ask("HSET", meta, "filled", mark, key=meta)
@@ -112,6 +114,16 @@ class RedisStreams:
     async def status(self, queues: Collection[str]) -> TransportStatus:
         """What is there, for whoever examines it; need not be open. ConfigError as in `open`."""
         return await inspect(self._connection, self._keys, queues)
+
+    async def _known(self, queue: str) -> set[bytes]:
+        """Jobs that are announced: a second announcement would cost a claim that finds nothing."""
+        known: set[bytes] = set()
+        for stream in map(self._keys.stream, lanes_of(queue)):
+            after = "-"
+            while entries := await self._line.ask("XRANGE", stream, after, "+", "COUNT", _FILLED_AT_ONCE, key=stream):
+                known.update(fields[1] for _, fields in entries)  # somebody's garbage is no job's id
+                after = f"({entries[-1][0].decode()}"
+        return known
 
     async def _watch(self, queues: Sequence[str]) -> None:
         keys = [self._keys.meta(queue) for queue in queues]
