@@ -30,10 +30,17 @@ class StartRedis(Protocol):
     ) -> LocalRedis: ...
 
 
+def chosen_server() -> Path | None:
+    """The program that HOLDFAST_TEST_REDIS_SERVER names, as /usr/bin/valkey-server; else the wheel's."""
+    named = os.environ.get("HOLDFAST_TEST_REDIS_SERVER", "")
+    return Path(named) if named else None
+
+
 def shared_redis() -> LocalRedis:
     """To be entered: the first process of a test run to do so starts it, the others join."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex(16)
-    return LocalRedis(own_directory().parent / f"holdfast-test-redis-{run}", settings=QUICK, temporary=True)
+    place = own_directory().parent / f"holdfast-test-redis-{run}"
+    return LocalRedis(place, settings=QUICK, binary=chosen_server(), temporary=True)
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +69,7 @@ def start_redis() -> Iterator[StartRedis]:
         port: int | None = None,
     ) -> LocalRedis:
         wanted = ({} if sentinel else QUICK) | dict(settings or {})
-        how = {"binary": binary, "sentinel": sentinel, "port": port}
+        how = {"binary": binary or chosen_server(), "sentinel": sentinel, "port": port}
         server = LocalRedis(own_directory(), settings=wanted, temporary=True, **how)  # type: ignore[arg-type]
         started.append(server)
         server.start()
