@@ -224,6 +224,27 @@ def _is_served_by(node: LocalRedis) -> bool:
 
 
 @scene
+async def test_a_master_that_answers_nothing_any_more_is_done_without_until_another_has_its_place(
+    shop: Any, cluster: RedisCluster
+) -> None:
+    frozen, *_ = cluster.masters
+    queues = [cluster.queue_of(master) for master in cluster.masters]
+    here = shop(queues=queues)
+    async with here.hf, here.hf.worker():
+        await here.enqueue(0, queue=queues[0])
+        await here.until_ran(1)
+        with frozen.frozen():
+            for n in range(1, 10):
+                await here.enqueue(n, queue=queues[n % 3])
+            await here.until_ran(10)
+            await until(lambda: bool(here.told(TransportUp)), "the replica to be master")
+            for n in range(10, 20):
+                await here.enqueue(n, queue=queues[n % 3])
+                await here.until_ran(n + 1)
+    assert sorted(here.ran) == list(range(20))
+
+
+@scene
 async def test_a_master_that_is_asked_to_hand_over_is_left_without_a_loss(shop: Any, cluster: RedisCluster) -> None:
     queue = cluster.queue_of(cluster.masters[0])
     here = shop(queues=[queue])

@@ -229,6 +229,24 @@ async def test_two_installations_in_one_redis_do_not_meet(
 
 
 @scene
+async def test_two_installations_that_share_their_keys_take_announcements_from_each_other_and_nothing_else(
+    postgres_schema: PostgresSchema, postgres_tables: PostgresSchema, redis_url: str
+) -> None:
+    """As when a database was copied, and both copies were given the same Redis."""
+    here, there = Shop(postgres_tables, redis_url), Shop(postgres_schema, redis_url)
+    await there.hf.migrate()
+    async with here.hf, there.hf:
+        there.hf._opened.dispatch.transport._keys.prefix = await here.prefix()
+        async with here.hf.worker(), there.hf.worker():
+            for n in range(100):
+                await (here if n % 2 else there).enqueue(n)
+            await here.until_ran(50)
+            await there.until_ran(50)
+    assert sorted(here.ran) == list(range(1, 100, 2))
+    assert sorted(there.ran) == list(range(0, 100, 2))
+
+
+@scene
 async def test_garbage_is_dropped_and_said(shop: Any) -> None:
     here = shop(poll_s=LONG_S)
     async with here.hf, here.hf.worker(), here.line() as ask:
