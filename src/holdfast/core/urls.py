@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from holdfast.core.errors import ConfigError
 
-_REDIS: Final = ("redis://", "rediss://", "redis+sentinel://", "rediss+sentinel://")
+_REDIS: Final = tuple(f"{name}{kind}://" for name in ("redis", "rediss") for kind in ("", "+sentinel", "+cluster"))
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 
 
@@ -27,8 +27,8 @@ def check_redis(url: str) -> str:
     """The URL, if it can be one of a Redis; what it says is for the transport to read."""
     if not url.lower().startswith(_REDIS):
         raise ConfigError(
-            f"{mask(url)!r} is not the URL of a Redis: write redis://host:6379/0, rediss://… for TLS, or "
-            "redis+sentinel://host:26379,…/master"
+            f"{mask(url)!r} is not the URL of a Redis: write redis://host:6379/0, rediss://… for TLS, "
+            "redis+sentinel://host:26379,…/master, or redis+cluster://host:6379,…"
         )
     return url
 

@@ -100,7 +100,9 @@ class Fetcher(Service):
         self._poll_s = poll_s
         self._clock = clock
         self._health = health
-        self._intake = Intake(store, worker, dispatch, wake=self.wake, clock=clock)
+        self._intake = Intake(
+            store, worker, dispatch, wake=self.wake, on_news=lambda: self.hint(Hint.SETTINGS), clock=clock
+        )
         self._quotas = Quotas({})
         self._weights: dict[Lane, float] = {}
         self._settings_at_s = float("-inf")

@@ -93,7 +93,7 @@ class PostgresStore(ClaimVerbs):
             on_returned=self._floors.fall,
         )
         self.dispatch = Dispatching(self._engine, self._wakeups, self._floors, self._reopening, self._claim_attached)
-        self._outbox = Outbox(self._engine.query, self._wakeups.tell)
+        self._outbox = Outbox(self._engine.query, self._wakeups.tell, self.dispatch.announce_ready)
         self._beats = Beats(self._engine)
 
     async def open(self, *, migrate: bool = False) -> None:
@@ -309,6 +309,7 @@ class PostgresStore(ClaimVerbs):
     ) -> None:
         await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only, by=by))
         self._gates.forget()
+        self.dispatch.set(queue)
         if settings.paused and (only is None or "paused" in only):  # what was kept for its jobs is for others now
             await sweep.hand_on(self._engine, await self._engine.query("serving.kept_for", queue))
 
