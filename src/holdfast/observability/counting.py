@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final
 
@@ -26,7 +27,7 @@ _MILLISECONDS_AT: Final = 80  # of a job's id, which begins with the time of its
 class _Pair:
     """The series of one task in one queue, so that a job costs one look-up."""
 
-    __slots__ = ("_labels", "_tally", "enqueued", "run", "settled", "started", "wait")
+    __slots__ = ("_labels", "_tally", "enqueued", "run", "settled", "started", "took", "wait", "waited")
 
     def __init__(self, tally: Tally, queue: str, task: str) -> None:
         self._tally = tally
@@ -38,6 +39,7 @@ class _Pair:
         self.started = tally.series(c.STARTED, queue, task)
         self.run = tally.series(c.RUN, queue, task)
         self.wait = tally.series(c.WAIT, queue, task)
+        self.took, self.waited = self.run + c.RUN.slots - 1, self.wait + c.WAIT.slots - 1
 
     def outcome(self, name: str) -> int:
         slot = self.settled[name] = self._tally.series(c.SETTLED, *self._labels, name)
@@ -58,6 +60,7 @@ class Counting:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.tally = tally
+        self._numbers, self._lock = tally.numbers, tally.lock
         self.tasks = Names(MOST_TASKS, known=known_task)
         self.queues = Names(MOST_QUEUES)
         self._reasons = Names(MOST_REASONS)
@@ -114,20 +117,33 @@ class Counting:
         pair = self._pairs.get((event.queue, event.task)) or self._pair(event.queue, event.task)
         self.tally.add(pair.enqueued)
 
+    # These two come with every job, so each takes the lock once, and calls hardly anything.
+
     def _started(self, event: e.JobStarted) -> None:
         pair = self._pairs.get((event.queue, event.task)) or self._pair(event.queue, event.task)
-        self.tally.add(pair.started)
-        if event.attempt == 1:
-            waited_s = self._now() - (event.job_id.int >> _MILLISECONDS_AT) / 1000
-            self.tally.observe(pair.wait, c.SECONDS, max(0.0, waited_s))
+        numbers = self._numbers
+        if event.attempt > 1:
+            with self._lock:
+                numbers[pair.started] += 1.0
+            return
+        waited_s = max(0.0, self._now() - (event.job_id.int >> _MILLISECONDS_AT) / 1000)
+        bucket = pair.wait + bisect_left(c.SECONDS, waited_s)
+        with self._lock:
+            numbers[pair.started] += 1.0
+            numbers[bucket] += 1.0
+            numbers[pair.waited] += waited_s
 
     def _settled(self, event: e.JobSettled) -> None:
         pair = self._pairs.get((event.queue, event.task)) or self._pair(event.queue, event.task)
         slot = pair.settled.get(event.outcome)
         if slot is None:
             slot = self._outcome(pair, event.outcome)
-        self.tally.add(slot)
-        self.tally.observe(pair.run, c.SECONDS, event.duration_s)
+        numbers, took_s = self._numbers, event.duration_s
+        bucket = pair.run + bisect_left(c.SECONDS, took_s)
+        with self._lock:
+            numbers[slot] += 1.0
+            numbers[bucket] += 1.0
+            numbers[pair.took] += took_s
 
     def _pair(self, queue: str, task: str) -> _Pair:
         """Kept under the names that came only where these are the labels: others may be without number."""
