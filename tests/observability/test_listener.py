@@ -74,7 +74,8 @@ async def test_clients_that_say_nothing_do_not_keep_others_out(monkeypatch: pyte
 
 
 @scene
-async def test_one_too_many_is_closed_at_once() -> None:
+async def test_one_too_many_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "_DEADLINE_S", 3600.0)
     async with port() as address:
         silent = [await asyncio.open_connection(*host_and_port(address)) for _ in range(listening._MOST_CONNECTIONS)]
         for _, writer in silent:
