@@ -109,4 +109,20 @@ OF_GATES = (
         "        for gate in record.gates[:1]:\n            if not isinstance(gate, SlotGate)",
         ("tests/history/test_checker.py",),
     ),
+    Ablation(
+        "gates",
+        "a breaker that is half open hears only of runs that began since then",
+        BREAKER,
+        "state.open_until is not None and now - mark.ran_s < state.open_until",
+        "False",
+        ("tests/attacks/test_old_news_of_breakers.py",),
+    ),
+    Ablation(
+        "gates",
+        "a run whose news of a breaker is late is older by then",
+        "src/holdfast/worker/settler.py",
+        "ran_s=mark.ran_s + now_s - at_s",
+        "ran_s=mark.ran_s + 0 * (now_s - at_s)",
+        ("tests/unit/worker/test_settler.py",),
+    ),
 )

@@ -379,9 +379,13 @@ async def test_what_could_not_be_announced_is_hinted_of(postgres_tables: Postgre
     async with here.hf, producer.hf, here.hf.worker():
         await producer.enqueue(0)
         await here.until_ran(1)
+        # A worker that has just begun may have found the job in the store, before it was announced.
+        publisher = producer.hf._opened.dispatch.transport._publisher
+        await until(lambda: publisher._task is None, "the end of the announcement")
         own_redis.kill()
         await until(lambda: bool(here.told(TransportDown)), "the worker to do without")
         assert producer.told(TransportDown) == [], "nobody has asked it for anything"
         await producer.enqueue(1)
         await here.until_ran(2)
+        await until(lambda: publisher._task is None, "the end of the announcement")
         assert len(producer.told(TransportDown)) == 1

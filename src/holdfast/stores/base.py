@@ -305,8 +305,11 @@ class UpkeepStore(Protocol):
         """Cancel what was not started by its deadline."""
         ...
 
-    async def reap_workers(self, *, limit: int) -> Reaped:
-        """Declare workers with expired leases dead and return their jobs; also jobs without a worker row."""
+    async def reap_workers(self, *, limit: int, as_of: float | None = None) -> Reaped:
+        """Declare workers with expired leases dead and return their jobs; also jobs without a worker row.
+
+        `as_of`: a time of the store's clock that the caller believes. Only leases that had run out by then count, so
+        that a clock which is set forward a moment later costs nobody a lease (rule 10)."""
         ...
 
     async def prune_jobs(self, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int: ...
