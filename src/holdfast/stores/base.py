@@ -22,6 +22,7 @@ from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.stores.flow import FlowStore
+from holdfast.stores.lead_reports import LeadReports
 from holdfast.stores.parking import ParkingStore
 from holdfast.stores.tenants import TenantStore
 from holdfast.stores.transactions import GuestStore
@@ -363,7 +364,7 @@ class QueueStore(TenantStore, Protocol):
         ...
 
 
-class InspectStore(Protocol):
+class InspectStore(LeadReports, Protocol):
     """Reports. Never used for decisions of the engine."""
 
     async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:

@@ -284,6 +284,10 @@ class PostgresStore(ClaimVerbs):
     async def resign(self, role: str, holder: WorkerId) -> None:
         await self._engine.call("resign", self._engine.verbs, "leader.resign", role, holder)
 
+    async def leading(self, role: str) -> Lead | None:
+        rows = await self._engine.query("leader.leading", role)
+        return Lead(rows[0][0]) if rows else None
+
     # ------------------------------------------------------------ dead letters
 
     async def replay_jobs(self, job_ids: Sequence[JobId]) -> int:

@@ -225,6 +225,9 @@ class SqliteStore:
     async def resign(self, role: str, holder: WorkerId) -> None:
         await self._writer.submit("resign", partial(leader.resign, role=role, holder=holder))
 
+    async def leading(self, role: str) -> Lead | None:
+        return await self._reports.query(partial(leader.leading, role=role, now=self._clock.now()))
+
     # ------------------------------------------------------------ dead letters
 
     async def replay_jobs(self, job_ids: Sequence[JobId]) -> int:
