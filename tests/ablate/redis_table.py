@@ -7,7 +7,9 @@ from tests.ablate.ablation import Ablation
 STREAMS = "src/holdfast/transports/redis_streams/"
 INTAKE = "src/holdfast/worker/intake.py"
 CLAIM = "src/holdfast/stores/postgres/migrations/0009_claim_entries.sql"
-CLAIMS, DISPATCH, CONNECTION = (f"tests/redis/test_{name}.py" for name in ("claim_entries", "dispatch", "connection"))
+CLAIMS, DISPATCH, CONNECTION, CLUSTER, NEWS = (
+    f"tests/redis/test_{name}.py" for name in ("claim_entries", "dispatch", "connection", "cluster", "news")
+)
 
 ON_REDIS = (
     Ablation(
@@ -132,5 +134,48 @@ ON_REDIS = (
         """    if policy != "noeviction":""",
         """    if not policy:""",
         (CONNECTION, "-k", "eviction"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: a change of settings is heard of by way of it",
+        STREAMS + "consumer.py",
+        "            self._on_news()\n",
+        "",
+        (NEWS, "-k", "by_way_of_redis"),
+    ),
+    Ablation(
+        "P10",
+        "Redis Cluster: a slot that has moved is followed",
+        STREAMS + "cluster_line.py",
+        """                    case "MOVED":""",
+        """                    case "-":""",
+        (CLUSTER, "-k", "slot_that_moves"),
+    ),
+    Ablation(
+        "P10",
+        "Redis Cluster: a slot on its way is asked for where it goes",
+        STREAMS + "cluster_line.py",
+        """place, asking = _named(refusal, place), True""",
+        """place, asking = _named(refusal, place), False""",
+        (CLUSTER, "-k", "not_yet_on_the_new_node"),
+    ),
+    Ablation(
+        "P10",
+        "Redis Cluster: who has what is asked anew after a loss",
+        STREAMS + "connection.py",
+        """            await self._slots.look()
+""",
+        """            if not self._slots.masters():
+                await self._slots.look()
+""",
+        (CLUSTER, "-k", "fail_over_is_survived"),
+    ),
+    Ablation(
+        "P1",
+        "Redis Cluster: a node is not taken for a server of its own",
+        STREAMS + "examination.py",
+        """said.get("cluster_enabled") == "1" and""",
+        """False and""",
+        (CLUSTER, "-k", "taken_for_each_other"),
     ),
 )

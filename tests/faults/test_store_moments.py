@@ -18,6 +18,7 @@ from tests.campaign.where import Where
 from tests.faults.rows import Rows, difference, rows_of
 from tests.faults.scenarios import BEGIN, LATER, SCENES, Play, store_at
 from tests.faults.struck import Stage
+from tests.faults.table.failpoints import ANNOUNCING
 
 from holdfast.core.errors import StoreDataError, StoreUnavailable
 from holdfast.runtime.failpoints import armed
@@ -39,6 +40,11 @@ WORKER_CELLS = {
     **{
         (f"migrate.{moment}", strike): "scenes/migrating, by the table of test_table"
         for moment in MOMENTS
+        for strike in ("fail", "kill9", "stop")
+    },
+    **{
+        (point, strike): "scenes/announced, by the table of test_table, where there is a Redis"
+        for point in ANNOUNCING
         for strike in ("fail", "kill9", "stop")
     },
 }

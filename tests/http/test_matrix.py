@@ -22,6 +22,7 @@ class Operation(NamedTuple):
     method: str
     path: str
     scope: Scope
+    prefix: str
 
     def __str__(self) -> str:
         return f"{self.method.upper()} {self.path}"
@@ -30,11 +31,15 @@ class Operation(NamedTuple):
 def _operations() -> list[Operation]:
     document = asgi(make_app(":memory:")).openapi()
     return [
-        Operation(method, path.removeprefix(V1), Scope(told["description"].rpartition("Scope: `")[2].rstrip("`.")))
+        Operation(method, path.removeprefix(V1), _scope(told), V1 if path.startswith(V1) else "")
         for path, item in document["paths"].items()
         for method, told in item.items()
         if method in METHODS
     ]
+
+
+def _scope(told: dict[str, Any]) -> Scope:
+    return Scope(told["description"].rpartition("Scope: `")[2].rstrip("`."))
 
 
 OPERATIONS = _operations()
@@ -109,7 +114,8 @@ async def _target(api: Scene) -> Target:
 async def _ask(api: Scene, operation: Operation, target: Target, key: str | None, **headers: str) -> httpx.Response:
     async with api.client(key, **headers) as client:
         body = BODIES.get(str(operation))
-        return await client.request(operation.method, target.path(operation), json=body)
+        url = f"http://api{operation.prefix}{target.path(operation)}"
+        return await client.request(operation.method, url, json=body)
 
 
 async def _everything(api: Scene) -> Any:

@@ -21,14 +21,26 @@ class StartRedis(Protocol):
     """What the fixture `start_redis` is."""
 
     def __call__(
-        self, *, settings: Mapping[str, str] | None = None, binary: Path | None = None, sentinel: bool = False
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        binary: Path | None = None,
+        sentinel: bool = False,
+        port: int | None = None,
     ) -> LocalRedis: ...
+
+
+def chosen_server() -> Path | None:
+    """The program that HOLDFAST_TEST_REDIS_SERVER names, as /usr/bin/valkey-server; else the wheel's."""
+    named = os.environ.get("HOLDFAST_TEST_REDIS_SERVER", "")
+    return Path(named) if named else None
 
 
 def shared_redis() -> LocalRedis:
     """To be entered: the first process of a test run to do so starts it, the others join."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex(16)
-    return LocalRedis(own_directory().parent / f"holdfast-test-redis-{run}", settings=QUICK, temporary=True)
+    place = own_directory().parent / f"holdfast-test-redis-{run}"
+    return LocalRedis(place, settings=QUICK, binary=chosen_server(), temporary=True)
 
 
 @pytest.fixture(scope="session")
@@ -50,10 +62,15 @@ def start_redis() -> Iterator[StartRedis]:
     started: list[LocalRedis] = []
 
     def start(
-        *, settings: Mapping[str, str] | None = None, binary: Path | None = None, sentinel: bool = False
+        *,
+        settings: Mapping[str, str] | None = None,
+        binary: Path | None = None,
+        sentinel: bool = False,
+        port: int | None = None,
     ) -> LocalRedis:
         wanted = ({} if sentinel else QUICK) | dict(settings or {})
-        server = LocalRedis(own_directory(), settings=wanted, binary=binary, temporary=True, sentinel=sentinel)
+        how = {"binary": binary or chosen_server(), "sentinel": sentinel, "port": port}
+        server = LocalRedis(own_directory(), settings=wanted, temporary=True, **how)  # type: ignore[arg-type]
         started.append(server)
         server.start()
         return server

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import asyncpg
 import pytest
 from tests.integration.scene import scene
 from tests.postgres.fixtures import PostgresSchema
@@ -134,6 +135,23 @@ async def test_a_wake_up_is_as_quick_as_an_announcement(shop: Any) -> None:
 
 
 @scene
+async def test_what_was_enqueued_in_a_users_transaction_wakes_a_worker_when_that_commits(
+    postgres_tables: PostgresSchema, redis_url: str
+) -> None:
+    here, producer = (Shop(postgres_tables, redis_url, poll_s=LONG_S, pooled=True) for _ in range(2))
+    async with here.hf, producer.hf, here.hf.worker():
+        await producer.enqueue(0)
+        await here.until_ran(1)
+        connection = await asyncpg.connect(postgres_tables.url)
+        try:
+            async with connection.transaction():
+                await producer.sell.options(connection=connection).enqueue(1)
+            await here.until_ran(2)
+        finally:
+            await connection.close()
+
+
+@scene
 async def test_a_paused_queue_goes_on_when_it_is_resumed(shop: Any) -> None:
     here = shop(poll_s=LONG_S)
     async with here.hf, here.hf.worker():
@@ -208,6 +226,24 @@ async def test_two_installations_in_one_redis_do_not_meet(
     assert {n % 2 for n in here.ran} == {1}
     assert {n % 2 for n in there.ran} == {0}
     assert await here.prefix() != await there.prefix()
+
+
+@scene
+async def test_two_installations_that_share_their_keys_take_announcements_from_each_other_and_nothing_else(
+    postgres_schema: PostgresSchema, postgres_tables: PostgresSchema, redis_url: str
+) -> None:
+    """As when a database was copied, and both copies were given the same Redis."""
+    here, there = Shop(postgres_tables, redis_url), Shop(postgres_schema, redis_url)
+    await there.hf.migrate()
+    async with here.hf, there.hf:
+        there.hf._opened.dispatch.transport._keys.prefix = await here.prefix()
+        async with here.hf.worker(), there.hf.worker():
+            for n in range(100):
+                await (here if n % 2 else there).enqueue(n)
+            await here.until_ran(50)
+            await there.until_ran(50)
+    assert sorted(here.ran) == list(range(1, 100, 2))
+    assert sorted(there.ran) == list(range(0, 100, 2))
 
 
 @scene
@@ -379,9 +415,13 @@ async def test_what_could_not_be_announced_is_hinted_of(postgres_tables: Postgre
     async with here.hf, producer.hf, here.hf.worker():
         await producer.enqueue(0)
         await here.until_ran(1)
+        # A worker that has just begun may have found the job in the store, before it was announced.
+        publisher = producer.hf._opened.dispatch.transport._publisher
+        await until(lambda: publisher._task is None, "the end of the announcement")
         own_redis.kill()
         await until(lambda: bool(here.told(TransportDown)), "the worker to do without")
         assert producer.told(TransportDown) == [], "nobody has asked it for anything"
         await producer.enqueue(1)
         await here.until_ran(2)
+        await until(lambda: publisher._task is None, "the end of the announcement")
         assert len(producer.told(TransportDown)) == 1

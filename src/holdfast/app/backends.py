@@ -15,7 +15,7 @@ from holdfast.config import Config
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.errors import ConfigError
 from holdfast.core.urls import is_postgres, mask, sqlite_path
-from holdfast.runtime.clock import Clock
+from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.threads import in_new_thread
 from holdfast.stores.base import Store
 from holdfast.stores.dispatch import DispatchStore
@@ -24,6 +24,7 @@ from holdfast.stores.sqlite.statements import migrations as sqlite_migrations
 from holdfast.stores.status import StoreStatus
 from holdfast.telemetry.hub import Telemetry
 from holdfast.transports.base import Transport
+from holdfast.transports.status import TransportStatus
 
 if TYPE_CHECKING:
     from holdfast.stores.postgres import PostgresStore
@@ -58,22 +59,45 @@ async def open_dispatch(config: Config, store: Store, *, clock: Clock, telemetry
             f"setting redis ({config.origin('redis')}): Redis goes with a PostgreSQL store, and this one is "
             f"{mask(config.url)} ({config.origin('url')}): leave out redis, or store the jobs in PostgreSQL"
         )
-    redis_streams = _optional("holdfast.transports.redis_streams", "Redis", extra="redis")
     serving: DispatchStore = cast("PostgresStore", store).dispatch
-    transport: Transport = redis_streams.RedisStreams(
-        redis_streams.parse_address(config.redis),
-        prefix=f"holdfast:{config.schema}:{await serving.installation()}",
-        clock=clock,
-        telemetry=telemetry,
-        on_undelivered=serving.hint_ready,
-    )
+    transport: Transport = await _redis(config, serving, clock=clock, telemetry=telemetry)
     try:
         await transport.open()
     except BaseException:
         await transport.close()
         raise
     serving.announce_to(transport.publish)
+    serving.news_to(transport.tell_news)
     return Dispatch(transport, serving)
+
+
+async def transport_status_of(config: Config) -> TransportStatus | None:
+    """What is there of a transport beside the store, told without changing it; None where the settings name none."""
+    if not config.redis or not is_postgres(config.url):
+        return None
+    clock = SystemClock()
+    store = await open_store(config, clock=clock)
+    try:
+        serving: DispatchStore = cast("PostgresStore", store).dispatch
+        transport = await _redis(config, serving, clock=clock, telemetry=Telemetry())
+        try:
+            status: TransportStatus = await transport.status((await store.queue_settings()).keys())
+        finally:
+            await transport.close()
+    finally:
+        await store.close()
+    return status
+
+
+async def _redis(config: Config, serving: DispatchStore, *, clock: Clock, telemetry: Telemetry) -> Any:
+    redis_streams = _optional("holdfast.transports.redis_streams", "Redis", extra="redis")
+    return redis_streams.RedisStreams(
+        redis_streams.parse_address(config.redis),
+        prefix=f"holdfast:{config.schema}:{await serving.installation()}",
+        clock=clock,
+        telemetry=telemetry,
+        on_undelivered=serving.hint_ready,
+    )
 
 
 def from_anywhere(config: Config) -> Config:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.app import Holdfast
+from holdfast.app.log_output import set_up_logs
 from holdfast.cli.app_loading import check_name
 from holdfast.cli.dev_key import dev_key
 from holdfast.cli.dev_store import ON_SERVER, own_place, prepare_store
@@ -20,7 +21,7 @@ from holdfast.cli.http_extra import PREFIX, http_module
 from holdfast.cli.reloading import work_reloading
 from holdfast.cli.session import Session, command
 from holdfast.cli.sources import Sources
-from holdfast.cli.worker import LOG_FORMAT, AppArgument, VerboseOption
+from holdfast.cli.worker import AppArgument, VerboseOption
 from holdfast.core.api_key import Scope
 from holdfast.runtime.loop import run_loop
 from holdfast.runtime.signals import stop_signals
@@ -89,8 +90,7 @@ def api(
     if reload:
         return asyncio.run(_reloading(session, host=host, port=port, verbose=verbose, of_dev=of_dev))
     hf = session.load_for_store(create=of_dev is not None)
-    if not logging.getLogger("holdfast").hasHandlers():
-        logging.basicConfig(format=LOG_FORMAT)
+    set_up_logs(hf.config.log_format)
     options = {"origins": origins or (), "unknown_tasks": unknown_tasks, "anyone": tuple(Scope) if anyone else ()}
     if of_dev is not None:
         asyncio.run(prepare_store(hf, name=session.app or "the app", on_server=of_dev == ON_SERVER))

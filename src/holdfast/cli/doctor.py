@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from holdfast.cli.examination import Finding, examine
+from holdfast.cli.examination import examine
 from holdfast.cli.exits import Exit
+from holdfast.cli.finding import Finding
 from holdfast.cli.output import Column
 from holdfast.cli.session import Session, command
 
@@ -25,7 +26,7 @@ def add_to(root: typer.Typer) -> None:
 async def doctor(session: Session) -> Exit:
     """Say what is wrong here, and what to do.
 
-    Checks the installation, the settings, the app and the store, and changes nothing.
+    Checks the installation, the settings, the app, the store and the Redis beside it, and changes nothing.
 
     Each line is ok, warn or fail, with what to do. The settings are shown with where each came from, passwords masked.
     The exit code is 1 if anything failed.

@@ -9,12 +9,14 @@ import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from holdfast import __version__
 from holdfast.app import Holdfast
 from holdfast.cli.exits import Refused, refusal
+from holdfast.cli.finding import Finding
 from holdfast.cli.output import counted
+from holdfast.cli.redis_examination import examine_redis
 from holdfast.cli.session import Session
 from holdfast.config import Config
 from holdfast.core.errors import ConfigError, HoldfastError, StoreUnavailable
@@ -26,15 +28,6 @@ _GIB = 1024**3
 _FEW_BYTES = 0.1 * _GIB
 _OLDEST_SQLITE = (3, 35, 0)
 _TOLERATED = timedelta(seconds=5)
-
-
-class Finding(NamedTuple):
-    """One line of the report."""
-
-    verdict: Literal["ok", "warn", "fail"]
-    subject: str
-    found: str
-    remedy: str = ""
 
 
 async def examine(session: Session) -> list[Finding]:
@@ -61,6 +54,10 @@ async def examine(session: Session) -> list[Finding]:
         findings += _place(path)
     if status.exists and not status.pending:
         try:
+            beside = await examine_redis(hf.config)
+            findings += beside
+            if any(finding.subject == "redis" and finding.verdict == "fail" for finding in beside):
+                return findings  # no app opens with it
             async with hf:
                 findings += await _contents(hf, app=session.app or "MODULE:APP")
         except HoldfastError as error:

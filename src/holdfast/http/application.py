@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import secrets
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, Final
@@ -17,8 +18,9 @@ from holdfast.core.api_key import Scope
 from holdfast.http.door import SAFE_HEADERS, answer
 from holdfast.http.http_limits import HttpLimits
 from holdfast.http.problem import MEDIA_TYPE, ProblemView
-from holdfast.http.router import SPECS, Server
+from holdfast.http.router import ROOT_SPECS, SPECS, Server
 from holdfast.http.sites import check_origins
+from holdfast.observability import metrics_of
 
 PREFIX: Final = "/api/v1"
 _ABOUT: Final = (
@@ -76,6 +78,8 @@ def asgi(
             if not hf.is_open:
                 await stack.enter_async_context(hf)
             stack.push_async_callback(server.close)
+            if importlib.util.find_spec("prometheus_client") is not None:
+                metrics_of(hf).watch_loop()  # counts from the start, not from the first scrape
             yield
 
     app = Application(
@@ -83,6 +87,7 @@ def asgi(
     )
     app.server = server
     app.include_router(server.router(), prefix=PREFIX)
+    app.include_router(server.watching_router())
     for router in extra:
         app.include_router(router)
     app.add_exception_handler(HTTPException, _missed)
@@ -107,12 +112,15 @@ def router(
 ) -> APIRouter:
     """The same as a router, to be included in an app of yours: `app.include_router(router(hf))`; yours opens `hf`."""
     server = Server(hf, limits=limits, origins=origins, unknown_tasks=unknown_tasks, anyone=anyone)
-    made = APIRouter(on_shutdown=None)
+    made = APIRouter()
     made.include_router(server.router(), prefix=PREFIX)
     return made
 
 
-_METHODS: Final = tuple((compile_path(PREFIX + spec.route)[0], spec.method) for spec in SPECS)
+_METHODS: Final = (
+    *((compile_path(PREFIX + spec.route)[0], spec.method) for spec in SPECS),
+    *((compile_path(spec.route)[0], spec.method) for spec in ROOT_SPECS),
+)
 
 
 async def _missed(request: Request, error: Exception) -> Response:
@@ -120,7 +128,8 @@ async def _missed(request: Request, error: Exception) -> Response:
     request_id = secrets.token_hex(8)
     if isinstance(error, HTTPException) and error.status_code == 405:
         path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-        error.headers = {"Allow": ", ".join(sorted({method for regex, method in _METHODS if regex.match(path)}))}
+        if methods := {method for regex, method in _METHODS if regex.match(path)}:
+            error.headers = {"Allow": ", ".join(sorted(methods))}
     response = answer(error, request_id=request_id, where=f"{request.method} {request.url.path}")
     response.headers.update(SAFE_HEADERS | {"X-Request-Id": request_id})
     return response

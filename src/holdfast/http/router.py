@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 
 from holdfast.app import Holdfast
 from holdfast.core.api_key import Scope, check_scopes
+from holdfast.http import watching
 from holdfast.http.call import Api
 from holdfast.http.door import Door
 from holdfast.http.http_limits import HttpLimits
@@ -18,9 +19,9 @@ from holdfast.http.routes import batches, dead, flow, insight, jobs, queues, sub
 from holdfast.http.sites import check_origins
 from holdfast.http.streams import Streams
 
-SPECS: tuple[Spec, ...] = tuple(
-    spec for module in (submitting, jobs, batches, dead, queues, flow, insight) for spec in module.routes.specs
-)
+_MODULES = (submitting, jobs, batches, dead, queues, flow, insight, watching)
+SPECS: tuple[Spec, ...] = tuple(spec for module in _MODULES for spec in module.routes.specs)
+ROOT_SPECS: tuple[Spec, ...] = tuple(watching.root_routes.specs)
 
 
 class Server:
@@ -35,6 +36,7 @@ class Server:
         unknown_tasks: bool = False,
         anyone: Collection[Scope | str] = (),
     ) -> None:
+        self._hf = hf
         limits = limits or HttpLimits()
         self.streams = Streams(hf, most=limits.streams)
         api = Api(hf, limits, self.streams, unknown_tasks)
@@ -42,9 +44,18 @@ class Server:
         self.door = Door(api, origins=check_origins(origins), anyone=allowed)
 
     def router(self) -> APIRouter:
-        """All routes, without a prefix."""
+        """The routes of the API, without a prefix."""
+        return self._router(SPECS)
+
+    def watching_router(self) -> APIRouter:
+        """Those for machines that watch, which are at the root."""
+        made = self._router(ROOT_SPECS)
+        made.include_router(watching.open_routes(self._hf))
+        return made
+
+    def _router(self, specs: Iterable[Spec]) -> APIRouter:
         made = APIRouter()
-        for spec in SPECS:
+        for spec in specs:
             made.add_api_route(
                 spec.route,
                 spec.endpoint,

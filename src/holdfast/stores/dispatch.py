@@ -26,6 +26,10 @@ class DispatchStore(Protocol):
         store gives hints of them as ever."""
         ...
 
+    def news_to(self, tell: Callable[[str], None] | None) -> None:
+        """After each commit of a queue's settings, tell it the queue's name."""
+        ...
+
     def hint_ready(self) -> None:
         """Give hints after all: what was announced has not arrived."""
         ...

@@ -95,13 +95,18 @@ class Transport(Protocol):
     @property
     def is_up(self) -> bool: ...
 
-    def consumer(self, name: str, *, wake: Callable[[], None]) -> Consumer:
-        """What a worker of this name reads with; `wake` is called when something has come, or the way has changed."""
+    def consumer(self, name: str, *, wake: Callable[[], None], on_news: Callable[[], None] = ...) -> Consumer:
+        """What a worker of this name reads with; `wake` is called when something has come, or the way has changed;
+        `on_news` when the settings of a queue of which was read have changed in the store, or may have."""
         ...
 
     def publish(self, announcements: Sequence[Announcement]) -> bool:
         """Have these delivered soon, without waiting. False: they were not taken, so that others have to be told
         otherwise. What was taken and could not be delivered after all is told of by `on_undelivered`."""
+        ...
+
+    def tell_news(self, queue: str) -> None:
+        """A queue's settings have changed in the store: whoever reads of it is to look there. May be lost."""
         ...
 
     async def tend(self, queues: Collection[str]) -> Upkeep:

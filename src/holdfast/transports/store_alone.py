@@ -23,6 +23,9 @@ class StoreAlone:
     def publish(self, announcements: Sequence[Announcement]) -> bool:
         return False
 
+    def tell_news(self, queue: str) -> None:
+        pass
+
     async def tend(self, queues: Collection[str]) -> Upkeep:
         return Upkeep()
 
@@ -44,5 +47,7 @@ class StoreAlone:
     def listen(self, lanes: Collection[Lane], *, most: int) -> None:
         pass
 
-    def consumer(self, name: str, *, wake: Callable[[], None]) -> StoreAlone:
+    def consumer(
+        self, name: str, *, wake: Callable[[], None], on_news: Callable[[], None] = lambda: None
+    ) -> StoreAlone:
         return self

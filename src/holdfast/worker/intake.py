@@ -32,7 +32,7 @@ STORE_SHARE = 0.1
 #: For so long nobody looks again into a lane of which the store had nothing, unless something says that it has.
 LOOK_EVERY_S = 0.1
 #: Tenths are claimed when there are so many of them, or half as many as are asked for, or after so long.
-_SAVED_UP, _SAVED_FOR_S = 25, 0.05
+_SAVED_UP, _SAVED_FOR_S = 100, 0.25
 _LISTENED_AT_ONCE = 10
 
 
@@ -40,12 +40,19 @@ class Intake:
     """See the module's duties. Belongs to one worker's fetcher."""
 
     def __init__(
-        self, store: Store, worker: WorkerId, dispatch: Dispatch, *, wake: Callable[[], None], clock: Clock
+        self,
+        store: Store,
+        worker: WorkerId,
+        dispatch: Dispatch,
+        *,
+        wake: Callable[[], None],
+        on_news: Callable[[], None] = lambda: None,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._worker = worker
         self._entries = dispatch.store
-        self._consumer = dispatch.transport.consumer(worker.hex, wake=wake)
+        self._consumer = dispatch.transport.consumer(worker.hex, wake=wake, on_news=on_news)
         self._clock = clock
         self._held: dict[Lane, deque[Entry]] = {}
         self._more: frozenset[Lane] = frozenset()

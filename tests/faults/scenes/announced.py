@@ -10,12 +10,12 @@ from tests.faults.scenes import struck
 from tests.faults.table.cells import Cell
 from tests.history import Report
 from tests.postgres.shared import own_directory
-from tests.redis.fixtures import QUICK
+from tests.redis.fixtures import QUICK, chosen_server
 
 from holdfast.local import LocalRedis
 
 
 async def play(cell: Cell, directory: Path) -> Report:
-    with LocalRedis(own_directory(), settings=QUICK, temporary=True) as redis:
+    with LocalRedis(own_directory(), settings=QUICK, binary=chosen_server(), temporary=True) as redis:
         replace(Where.of(directory), redis=redis.url).say(directory)
         return await struck.play(cell, directory)

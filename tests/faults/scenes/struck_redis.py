@@ -23,7 +23,7 @@ from tests.faults.trial import PATIENCE_S
 from tests.history import Report
 from tests.postgres.shared import own_directory
 from tests.proxies.redis import RedisProxy
-from tests.redis.fixtures import QUICK
+from tests.redis.fixtures import QUICK, chosen_server
 
 from holdfast.local import LocalRedis
 from holdfast.runtime.failpoints import armed
@@ -63,12 +63,13 @@ class Blow:
 
 
 async def play(cell: Cell, directory: Path) -> Report:
+    binary = chosen_server()
     with contextlib.ExitStack() as stack:
-        redis = stack.enter_context(LocalRedis(own_directory(), settings=QUICK, temporary=True))
+        redis = stack.enter_context(LocalRedis(own_directory(), settings=QUICK, binary=binary, temporary=True))
         replica = None
         if cell.strike == "promote":
             settings = QUICK | {"replicaof": f"127.0.0.1 {redis.port}", "masterauth": redis.password}
-            replica = stack.enter_context(LocalRedis(own_directory(), settings=settings, temporary=True))
+            replica = stack.enter_context(LocalRedis(own_directory(), settings=settings, binary=binary, temporary=True))
             await asyncio.to_thread(_await_replica, replica)
         proxy = stack.enter_context(RedisProxy(redis))
         replace(Where.of(directory), redis=proxy.url).say(directory)

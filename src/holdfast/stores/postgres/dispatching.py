@@ -47,6 +47,7 @@ class Dispatching:
         self._reopening = reopening
         self._claim_attached = claim_attached
         self._announce: Announce | None = None
+        self._news: Callable[[str], None] | None = None
 
     # ------------------------------------------------------------ claim
 
@@ -84,6 +85,14 @@ class Dispatching:
     def announce_to(self, announce: Announce | None) -> None:
         self._announce = announce
 
+    def news_to(self, tell: Callable[[str], None] | None) -> None:
+        self._news = tell
+
+    def set(self, queue: str) -> None:
+        """Its settings are committed."""
+        if self._news is not None:
+            self._news(queue)
+
     def hint_ready(self) -> None:
         self._wakeups.tell(Hint.READY)
 
@@ -115,13 +124,17 @@ class Dispatching:
         return hints & ~Hint.READY if told and self._announce(told) else hints
 
     async def returned(self, settlements: Sequence[Settlement]) -> None:
-        """Those of these that gave their jobs back. Where the jobs are only the store knows."""
+        """Those of these that gave their jobs back."""
+        await self.announce_ready([each.job_id for each in settlements if isinstance(each, HandBack | Crashed)])
+
+    async def announce_ready(self, job_ids: Collection[JobId]) -> None:
+        """Those of these that are ready. Where they are only the store knows."""
         if self._announce is None:
             return
-        with contextlib.suppress(StoreError):  # it is settled; who looks for the jobs finds them
-            ids = [each.job_id for each in settlements if isinstance(each, HandBack | Crashed)]
-            rows = await self._engine.query("dispatch.places", ids)
-            self._announce([_announcement(*row) for row in rows])
+        with contextlib.suppress(StoreError):  # it is committed; who looks for the jobs finds them
+            rows = await self._engine.query("dispatch.places", list(job_ids))
+            if rows:
+                self._announce([_announcement(*row) for row in rows])
 
     async def ready_jobs(self, queue: str, *, limit: int) -> list[Announcement]:
         rows = await self._engine.query("dispatch.ready_jobs", queue, limit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.errors import HoldfastError
@@ -39,9 +39,15 @@ class _Watched(NamedTuple):
 class Outbox:
     """One question for all that is due to be looked for; belongs to the loop that opened the store."""
 
-    def __init__(self, query: Query, tell: Callable[[Hint], None]) -> None:
+    def __init__(
+        self,
+        query: Query,
+        tell: Callable[[Hint], None],
+        announce: Callable[[Collection[JobId]], Awaitable[None]],
+    ) -> None:
         self._query = query
         self._tell = tell
+        self._announce = announce
         self._watched: dict[JobId, _Watched] = {}
         self._due_s: dict[JobId, float] = {}
         self._task: asyncio.Task[None] | None = None
@@ -69,7 +75,9 @@ class Outbox:
                 await asyncio.sleep(max(_FIRST_LOOK_S, min(self._due_s.values()) - loop.time()))
                 now_s = loop.time()
                 due = [job_id for job_id, due_s in self._due_s.items() if due_s <= now_s]
-                self._found({row[0] for row in await self._look(due)} if due else set())
+                if found := {row[0] for row in await self._look(due)} if due else set():
+                    self._found(found)
+                    await self._announce(found)
                 for job_id in due:
                     self._look_later(job_id, now_s)
         finally:

@@ -94,7 +94,7 @@ class PostgresStore(ClaimVerbs, ApiKeyVerbs):
             on_returned=self._floors.fall,
         )
         self.dispatch = Dispatching(self._engine, self._wakeups, self._floors, self._reopening, self._claim_attached)
-        self._outbox = Outbox(self._engine.query, self._wakeups.tell)
+        self._outbox = Outbox(self._engine.query, self._wakeups.tell, self.dispatch.announce_ready)
         self._beats = Beats(self._engine)
 
     async def open(self, *, migrate: bool = False) -> None:
@@ -260,8 +260,8 @@ class PostgresStore(ClaimVerbs, ApiKeyVerbs):
     async def expire_jobs(self, *, limit: int) -> int:
         return await self._do("expire_jobs", partial(waiting.expire_jobs, limit=limit))
 
-    async def reap_workers(self, *, limit: int) -> Reaped:
-        return await self._do("reap_workers", partial(workers.reap_workers, limit=limit))
+    async def reap_workers(self, *, limit: int, as_of: float | None = None) -> Reaped:
+        return await self._do("reap_workers", partial(workers.reap_workers, limit=limit, as_of=as_of))
 
     async def prune_jobs(self, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int:
         prune = partial(ended.prune_jobs, keep_succeeded_s=keep_succeeded_s, keep_cancelled_s=keep_cancelled_s)
@@ -284,6 +284,10 @@ class PostgresStore(ClaimVerbs, ApiKeyVerbs):
 
     async def resign(self, role: str, holder: WorkerId) -> None:
         await self._engine.call("resign", self._engine.verbs, "leader.resign", role, holder)
+
+    async def leading(self, role: str) -> Lead | None:
+        rows = await self._engine.query("leader.leading", role)
+        return Lead(rows[0][0]) if rows else None
 
     # ------------------------------------------------------------ dead letters
 
@@ -310,6 +314,7 @@ class PostgresStore(ClaimVerbs, ApiKeyVerbs):
     ) -> None:
         await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only, by=by))
         self._gates.forget()
+        self.dispatch.set(queue)
         if settings.paused and (only is None or "paused" in only):  # what was kept for its jobs is for others now
             await sweep.hand_on(self._engine, await self._engine.query("serving.kept_for", queue))
 

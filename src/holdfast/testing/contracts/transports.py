@@ -159,10 +159,35 @@ async def check_a_new_one_is_filled_once(two: Two) -> None:
         assert (await two.here.tend(["mail"])).unfilled == ("mail",)
         assert (await two.there.tend(["mail"])).unfilled == ("mail",), "nobody has filled it yet"
         await two.there.fill("mail", said)
-        assert _ids(await gathered(consumer, 3)) == _ids(said)
+        await two.here.fill("mail", [*said, *(more := some(CALM, 2))])
+        assert _ids(await gathered(consumer, 5)) == _ids([*said, *more]), "each once"
+        assert (await consumer.read(dict.fromkeys(LANES, 100))).entries == []
     assert (await two.here.tend(["mail"])).unfilled == ()
     assert (await two.there.tend(["mail"])).unfilled == ()
     await consumer.close()
+
+
+async def check_news_of_settings_is_heard_by_who_reads_and_by_who_waits(two: Two) -> None:
+    heard = [asyncio.Event(), asyncio.Event()]
+    reader, waiter = (two.here.consumer(f"worker-{n}", wake=lambda: None, on_news=heard[n].set) for n in range(2))
+    await gathered(reader, 0)
+    await waiter.read({CALM: 1})
+    if two.there.is_up:
+        for event in heard:
+            event.clear()
+        waiter.listen([CALM], most=1)
+        two.there.tell_news(CALM.queue)
+        async with asyncio.timeout(PATIENCE_S):
+            while not heard[1].is_set():
+                waiter.ack(waiter.arrived())
+                await asyncio.sleep(0.002)
+            while not heard[0].is_set():
+                await reader.read({CALM: 0})
+        heard[0].clear()
+        await reader.read({CALM: 0})
+        assert not heard[0].is_set(), "once for each change"
+    await reader.close()
+    await waiter.close()
 
 
 async def check_what_is_closed_takes_nothing_and_fails_nobody(two: Two) -> None:

@@ -1,7 +1,8 @@
-"""Where a Redis is and how one gets in, from its URL; behind Sentinels, whom to ask where it is now.
+"""Where a Redis is and how one gets in, from its URL; behind Sentinels and in a cluster, whom to ask where it is now.
 
 `redis://[user:password@]host[:port][/db]`, `rediss://…` with TLS, and with Sentinels
-`redis+sentinel://[user:password@]host[:port],…/master[/db]` (`rediss+sentinel://…`: TLS to the server and to them).
+`redis+sentinel://[user:password@]host[:port],…/master[/db]` (`rediss+sentinel://…`: TLS to the server and to them);
+in a Redis Cluster `redis+cluster://[user:password@]host[:port],…` (`rediss+cluster://…`), with some of its nodes.
 Parameters: `passfile` (a file that holds the password), `cafile` (who has signed the server's certificate),
 `sentinel_password`.
 """
@@ -17,7 +18,8 @@ from holdfast.core.errors import ConfigError
 from holdfast.core.urls import mask
 
 _PORT, _SENTINEL_PORT, _HIGHEST_PORT = 6379, 26379, 65_535
-_SCHEMES = ("redis", "rediss", "redis+sentinel", "rediss+sentinel")
+_SENTINEL, _CLUSTER = "+sentinel", "+cluster"
+_SCHEMES = tuple(f"{name}{kind}" for name in ("redis", "rediss") for kind in ("", _SENTINEL, _CLUSTER))
 _PARAMETERS = ("passfile", "cafile", "sentinel_password")
 
 
@@ -26,9 +28,10 @@ class Address:
     """What a URL says."""
 
     hosts: tuple[tuple[str, int], ...]
-    """The server, or the Sentinels."""
+    """The server, or the Sentinels, or some nodes of the cluster."""
     master: str | None = None
     """The name by which Sentinels know it."""
+    is_cluster: bool = False
     db: int = 0
     username: str | None = None
     password: str | None = field(default=None, repr=False)
@@ -41,6 +44,8 @@ class Address:
     def place(self) -> str:
         """In words, without a password."""
         hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
+        if self.is_cluster:
+            return f"the cluster of {hosts}"
         return f"{hosts}/{self.db}" if self.master is None else f"{self.master} of {hosts}, database {self.db}"
 
     def secret(self) -> str | None:
@@ -71,14 +76,14 @@ def parse_address(url: str) -> Address:
         raise ConfigError(f"the Redis URL {shown!r} cannot be taken apart: write redis://host:6379/0") from None
     if parts.scheme not in _SCHEMES:
         raise ConfigError(
-            f"{shown!r} is not the URL of a Redis: write redis://host:6379/0, rediss://… for TLS, or "
-            "redis+sentinel://host:26379,…/master"
+            f"{shown!r} is not the URL of a Redis: write redis://host:6379/0, rediss://… for TLS, "
+            "redis+sentinel://host:26379,…/master, or redis+cluster://host:6379,…"
         )
     if unknown := parameters.keys() - set(_PARAMETERS):
         raise ConfigError(
             f"the Redis URL {shown!r} has a parameter {min(unknown)!r}; there are {', '.join(_PARAMETERS)}"
         )
-    with_sentinels = parts.scheme.endswith("+sentinel")
+    with_sentinels, in_cluster = parts.scheme.endswith(_SENTINEL), parts.scheme.endswith(_CLUSTER)
     login, _, hosts = parts.netloc.rpartition("@")
     username, colon, password = login.partition(":")
     path = [unquote(each) for each in parts.path.split("/")[1:] if each]
@@ -87,9 +92,18 @@ def parse_address(url: str) -> Address:
         raise ConfigError(f"the Redis URL {shown!r} does not name a master: write redis+sentinel://host:26379/master")
     if len(path) > 1 or (path and not path[0].isdecimal()):
         raise ConfigError(f"the Redis URL {shown!r} names no database: write its number, as in redis://host:6379/0")
+    if in_cluster and path and int(path[0]):
+        raise ConfigError(f"the Redis URL {shown!r} names a database: a Redis Cluster has only the first, leave it out")
+    places = hosts.split(",")
+    if len(places) > 1 and not (with_sentinels or in_cluster):
+        raise ConfigError(
+            f"the Redis URL {shown!r} names several hosts: write redis+cluster:// for a Redis Cluster, "
+            "redis+sentinel:// for Sentinels"
+        )
     return Address(
-        hosts=tuple(_host(each, shown, _SENTINEL_PORT if with_sentinels else _PORT) for each in hosts.split(",")),
+        hosts=tuple(_host(each, shown, _SENTINEL_PORT if with_sentinels else _PORT) for each in places),
         master=master,
+        is_cluster=in_cluster,
         db=int(path[0]) if path else 0,
         username=unquote(username) or None,
         password=unquote(password) if colon else None,

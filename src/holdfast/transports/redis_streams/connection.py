@@ -3,7 +3,8 @@
 Duties:
 1. Connections are made here, each looked at by `examination` before it is used.
 2. The first failure of any of them makes the transport be away: everybody does without it from then on, at once.
-3. While it is away one connection is tried, less and less often; when it can be written to, the transport is back.
+3. While it is away one connection is tried, less and less often; when it can be written to, the transport is back. One
+   that was back for a moment only is not tried more often than before.
 4. One that refuses again as soon as it is back (somebody else's key in place of ours, say) is left alone for longer and
    longer, up to a minute: a change of state is worth a line in the log, and not one every second.
 """
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import itertools
 from collections.abc import Callable
 
 from holdfast.core.errors import ConfigError
@@ -20,8 +23,10 @@ from holdfast.runtime.clock import Clock
 from holdfast.telemetry.hub import Telemetry
 from holdfast.telemetry.transport_events import TransportDown, TransportUp
 from holdfast.transports.redis_streams.address import Address
+from holdfast.transports.redis_streams.cluster_line import ClusterLine
 from holdfast.transports.redis_streams.examination import as_config_error, examine
-from holdfast.transports.redis_streams.line import Line
+from holdfast.transports.redis_streams.line import Line, Way, all_of
+from holdfast.transports.redis_streams.slots import Place, Slots, slot_of
 from holdfast.transports.redis_streams.wire import Refusal, Unreachable, Wire, connect
 
 #: A Redis that takes longer for an answer does not save anybody time: the store is as quick.
@@ -48,7 +53,8 @@ class Connection:
         self._clock = clock
         self._telemetry = telemetry
         self._answer_s = answer_s
-        self._lines: list[Line] = []
+        self._slots = Slots(address.hosts, self._enter)
+        self._lines: list[Way] = []
         self._trial = self.line()
         self._watchers: list[Callable[[], None]] = []
         self._backoff = Backoff(0.05, 2.0)
@@ -58,16 +64,18 @@ class Connection:
         self._down_since_s: float | None = None
         self._returning: asyncio.Task[None] | None = None
         self.is_up = False
-        self.run_id = ""
-        """The server's own name of this run of it."""
 
-    def line(self) -> Line:
+    def line(self) -> Way:
         """One more, for a purpose of its own."""
-        made = Line(self._connect, answer_s=self._answer_s)
+        made: Way
+        if self._address.is_cluster:
+            made = ClusterLine(self._slots, self._connect, answer_s=self._answer_s)
+        else:
+            made = Line(self._connect, answer_s=self._answer_s)
         self._lines.append(made)
         return made
 
-    def forget(self, line: Line) -> None:
+    def forget(self, line: Way) -> None:
         line.drop()
         self._lines.remove(line)
 
@@ -79,7 +87,7 @@ class Connection:
     async def open(self) -> None:
         """ConfigError where a person has to act; a server that is away is tried again later."""
         try:
-            await self._try()
+            await self.attempt()
         except ConfigError:
             raise
         except (Unreachable, Refusal) as error:
@@ -109,16 +117,16 @@ class Connection:
             self._tell()
 
     async def _return(self, error: BaseException) -> None:
-        if isinstance(error, Refusal) and self._clock.monotonic() - self._up_since_s < _STEADY_S:
-            await asyncio.sleep(self._distrust.next())
-        else:
+        if self._clock.monotonic() - self._up_since_s >= _STEADY_S:
+            self._backoff.reset()
             self._distrust.reset()
+        elif isinstance(error, Refusal):
+            await asyncio.sleep(self._distrust.next())
         while True:
             await asyncio.sleep(self._backoff.next())
             with contextlib.suppress(*FAILURES):
-                await self._try()
+                await self.attempt()
                 break
-        self._backoff.reset()
         self._returning = None
         self.is_up = True
         assert self._down_since_s is not None
@@ -126,17 +134,26 @@ class Connection:
         self._telemetry.emit(TransportUp(self._address.place, self._up_since_s - self._down_since_s))
         self._tell()
 
-    async def _try(self) -> None:
+    async def attempt(self) -> None:
         """Whether it takes what is written: it may be a replica, full, or unable to write to its disk."""
-        await self._trial.ask("SET", self._trial_key, "", "PX", 1)
+        if self._address.is_cluster:
+            await self._slots.look()
+        await all_of([self._trial.ask("SET", key, "", "PX", 1, key=key) for key in self.key_of_each_server()])
 
-    async def _connect(self) -> Wire:
+    def key_of_each_server(self) -> list[str]:
+        """Which nobody needs."""
+        if not self._address.is_cluster:
+            return [self._trial_key]
+        return [_key_in(self._trial_key, some.first, some.last) for some in self._slots.masters().values()]
+
+    @property
+    def place(self) -> str:
+        return self._address.place
+
+    async def _connect(self, place: Place | None = None) -> Wire:
+        wire = await self._enter(place)
         try:
-            wire = await connect(self._address)
-        except Refusal as refusal:
-            raise as_config_error(refusal, self._address.place) or refusal from None
-        try:
-            self.run_id = await examine(wire, self._address.place)
+            wire.run_id = await examine(wire, self._address.place, is_cluster=self._address.is_cluster)
         except Refusal as refusal:
             wire.close()
             raise as_config_error(refusal, self._address.place) or refusal from None
@@ -145,6 +162,18 @@ class Connection:
             raise
         return wire
 
+    async def _enter(self, place: Place | None = None) -> Wire:
+        try:
+            return await connect(self._address, place)
+        except Refusal as refusal:
+            raise as_config_error(refusal, self._address.place) or refusal from None
+
     def _tell(self) -> None:
         for call in tuple(self._watchers):
             call()
+
+
+@functools.cache
+def _key_in(trial_key: str, first: int, last: int) -> str:
+    """A key of one of these slots: a node takes no others."""
+    return next(key for n in itertools.count() if first <= slot_of(key := f"{trial_key}:{{{n}}}") <= last)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
 from uuid import UUID
 
 from holdfast.core.announcement import Announcement
@@ -25,6 +26,14 @@ _SIGN_OFF_S = 1.0
 _ID_BYTES = 16
 
 
+class _Group(NamedTuple):
+    """What one script call may touch: all that is read here, or in a cluster what is of one queue."""
+
+    queues: list[str]
+    lanes: list[Lane]
+    streams: list[str]
+
+
 class RedisConsumer:
     """See the module's sentence. `wake` is called when something has come, or Redis has gone or come back."""
 
@@ -36,6 +45,7 @@ class RedisConsumer:
         *,
         name: str,
         wake: Callable[[], None],
+        on_news: Callable[[], None],
         telemetry: Telemetry,
     ) -> None:
         self._connection = connection
@@ -43,13 +53,17 @@ class RedisConsumer:
         self._publisher = publisher
         self._name = name
         self._wake = wake
+        self._on_news = on_news
         self._telemetry = telemetry
         self._line = connection.line()
         self._listener = Listener(connection, keys, name=name, on_read=self._on_read)
         self._leave = connection.on_change(self._on_change)
         self._lanes: dict[Lane, str] = {}
         """Every lane that was ever read here, with its key."""
+        self._groups: list[_Group] = []
         self._dealt_with: dict[Lane, list[bytes]] = {}
+        self._news: dict[str, bytes] = {}
+        """Of each queue, what its settings were called when they were last told to have changed."""
         self._arrived: list[Entry] = []
         self._ack_timer: asyncio.TimerHandle | None = None
         self._acking: asyncio.Task[None] | None = None
@@ -66,24 +80,56 @@ class RedisConsumer:
     async def read(self, quotas: Mapping[Lane, int]) -> Reading:
         if not self.is_up:
             return NOTHING
-        for lane in quotas:
-            if lane not in self._lanes:
-                self._lanes[lane] = self._keys.stream(lane)
-        lanes = list(self._lanes)
-        args: list[bytes | str | int] = [self._name]
-        dealt_with, self._dealt_with = self._dealt_with, {}
+        self._meet(quotas)
         self._cancel_ack_timer()
-        for lane in lanes:
-            ids = dealt_with.get(lane, ())
-            args += [quotas.get(lane, 0), len(ids), *ids]
+        dealt_with, self._dealt_with = self._dealt_with, {}
+        if len(self._groups) == 1:
+            return await self._fetch(self._groups[0], quotas, dealt_with)
+        readings = await asyncio.gather(*(self._fetch(group, quotas, dealt_with) for group in self._groups))
+        return Reading(
+            [entry for reading in readings for entry in reading.entries],
+            frozenset[Lane]().union(*(reading.more for reading in readings)),
+        )
+
+    async def _fetch(
+        self, group: _Group, quotas: Mapping[Lane, int], dealt_with: Mapping[Lane, list[bytes]]
+    ) -> Reading:
+        """By one script call. Nothing, where Redis is away: what others have read at the same time stays good."""
+        lanes = group.lanes
         try:
-            entries, more = await self._line.run(FETCH, list(self._lanes.values()), args)
+            entries, more, news = await self._line.run(FETCH, *self._words(group, quotas, dealt_with))
         except FAILURES as error:
             # What was dealt with stays on the server; somebody will find it, ask the store, and forget it.
             self._connection.failed(error)
             return NOTHING
+        self._hear(zip(group.queues, news, strict=True))
         found = self._entries(zip([lanes[n - 1] for n in entries[::3]], entries[1::3], entries[2::3], strict=True))
         return Reading(found, frozenset(lanes[n - 1] for n in more))
+
+    def _words(
+        self, group: _Group, quotas: Mapping[Lane, int], dealt_with: Mapping[Lane, list[bytes]]
+    ) -> tuple[list[str], list[bytes | str | int]]:
+        """Keys and arguments of the script `fetch`."""
+        args: list[bytes | str | int] = [self._name, len(group.queues)]
+        for lane in group.lanes:
+            ids = dealt_with.get(lane, ())
+            args += [quotas.get(lane, 0), len(ids), *ids]
+        return [*map(self._keys.meta, group.queues), *group.streams], args
+
+    def _hear(self, news: Iterable[tuple[str, bytes]]) -> None:
+        """Also where it is gone, with all that Redis knew: something may have been said before."""
+        if heard := {queue: now for queue, now in news if self._news.get(queue, b"") != now}:
+            self._news |= heard
+            self._on_news()
+
+    def _meet(self, lanes: Iterable[Lane]) -> None:
+        if not (new := [lane for lane in lanes if lane not in self._lanes]):
+            return
+        self._lanes |= {lane: self._keys.stream(lane) for lane in new}
+        self._groups = []
+        for queues in self._keys.together(lane.queue for lane in self._lanes):
+            known = [lane for lane in self._lanes if lane.queue in queues]
+            self._groups.append(_Group(queues, known, [self._lanes[lane] for lane in known]))
 
     def ack(self, entries: Collection[Entry]) -> None:
         for lane, entry_id, _ in entries:
@@ -98,9 +144,7 @@ class RedisConsumer:
             self.ack(entries)
 
     def listen(self, lanes: Collection[Lane], *, most: int) -> None:
-        for lane in lanes:
-            if lane not in self._lanes:
-                self._lanes[lane] = self._keys.stream(lane)
+        self._meet(lanes)
         self._listener.listen(lanes if self.is_up else (), most=most)
 
     async def close(self) -> None:
@@ -124,13 +168,9 @@ class RedisConsumer:
             self._connection.forget(self._line)
 
     async def _sign_off(self) -> None:
-        keys = list(self._lanes.values())
-        args: list[bytes | str | int] = [self._name]
-        for lane in self._lanes:
-            ids = self._dealt_with.get(lane, ())
-            args += [0, len(ids), *ids]
-        await self._line.run(FETCH, keys, args)
-        await self._line.run(RELEASE, keys, [self._name, _RELEASED_AT_ONCE])
+        for group in self._groups:
+            await self._line.run(FETCH, *self._words(group, {}, self._dealt_with))
+            await self._line.run(RELEASE, group.streams, [self._name, _RELEASED_AT_ONCE])
 
     def _ack_now(self) -> None:
         self._ack_timer = None

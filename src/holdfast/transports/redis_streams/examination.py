@@ -10,9 +10,10 @@ _DENIED = ("WRONGPASS", "NOAUTH", "NOPERM")
 _ANSWER_S = 2.0
 
 
-async def examine(wire: Wire, place: str) -> str:
+async def examine(wire: Wire, place: str, *, is_cluster: bool = False) -> str:
     """The name of this run of the server. ConfigError, or Unreachable where it can change by itself."""
-    said = await _info(wire, "server") | await _info(wire, "memory") | await _info(wire, "replication")
+    sections = [await _info(wire, name) for name in ("server", "memory", "replication", "cluster")]
+    said = {name: value for section in sections for name, value in section.items()}
     version = said.get("redis_version", "0")
     if tuple(int(part) for part in version.split(".")[:2] if part.isdecimal()) < OLDEST:
         raise ConfigError(
@@ -24,6 +25,10 @@ async def examine(wire: Wire, place: str) -> str:
         raise ConfigError(
             f"the Redis at {place} drops keys when its memory is full (maxmemory-policy is {policy}): set "
             "`maxmemory-policy noeviction`, or use another Redis for Holdfast"
+        )
+    if said.get("cluster_enabled") == "1" and not is_cluster:
+        raise ConfigError(
+            f"the Redis at {place} is a node of a cluster: write redis+cluster://host:port,… in the setting redis"
         )
     if said.get("role", "master") != "master":
         raise Unreachable("it is a replica, which cannot be written to")

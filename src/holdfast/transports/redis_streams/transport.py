@@ -12,9 +12,11 @@ from holdfast.transports.base import Upkeep
 from holdfast.transports.redis_streams.address import Address
 from holdfast.transports.redis_streams.connection import ANSWER_S, FAILURES, Connection
 from holdfast.transports.redis_streams.consumer import RedisConsumer
+from holdfast.transports.redis_streams.inspection import inspect
 from holdfast.transports.redis_streams.keys import Keys, lanes_of
 from holdfast.transports.redis_streams.publisher import BOUND, Publisher
 from holdfast.transports.redis_streams.scripts import RECOVER, WATCH
+from holdfast.transports.status import TransportStatus
 
 #: For how long an entry has to have been read by somebody who did nothing about it, before it is for others.
 ABANDONED_S = 5.0
@@ -44,7 +46,7 @@ class RedisStreams:
         self._bound = bound
         self._abandoned_s = abandoned_s
         self._dead_s = dead_s
-        self._keys = Keys(prefix)
+        self._keys = Keys(prefix, apart=address.is_cluster)
         self._connection = Connection(
             address, trial_key=f"{prefix}:trial", clock=clock, telemetry=telemetry, answer_s=answer_s
         )
@@ -67,37 +69,67 @@ class RedisStreams:
     def publish(self, announcements: Sequence[Announcement]) -> bool:
         return self._publisher.publish(announcements)
 
-    def consumer(self, name: str, *, wake: Callable[[], None]) -> RedisConsumer:
+    def tell_news(self, queue: str) -> None:
+        self._publisher.tell_news(queue)
+
+    def consumer(
+        self, name: str, *, wake: Callable[[], None], on_news: Callable[[], None] = lambda: None
+    ) -> RedisConsumer:
         """For one worker, by its id; `wake` is called when something has come."""
         return RedisConsumer(
-            self._connection, self._keys, self._publisher, name=name, wake=wake, telemetry=self._telemetry
+            self._connection,
+            self._keys,
+            self._publisher,
+            name=name,
+            wake=wake,
+            on_news=on_news,
+            telemetry=self._telemetry,
         )
 
     async def tend(self, queues: Collection[str]) -> Upkeep:
         if not self.is_up or not queues:
             return Upkeep()
+        self._marks = {}
         try:
-            unfilled = await self._watch(sorted(queues))
+            for group in self._keys.together(queues):
+                await self._watch(group)
             moved = [await self._recover(queue) for queue in sorted(queues)]
         except FAILURES as error:
             self._connection.failed(error)
             return Upkeep()
-        return Upkeep(unfilled, sum(each[0] for each in moved), sum(each[1] for each in moved))
+        return Upkeep(tuple(sorted(self._marks)), sum(each[0] for each in moved), sum(each[1] for each in moved))
 
     async def fill(self, queue: str, announcements: Sequence[Announcement]) -> None:
         try:
-            for first in range(0, len(announcements), _FILLED_AT_ONCE):
-                await self._publisher.send(announcements[first : first + _FILLED_AT_ONCE])
+            known = await self._known(queue)
+            missing = [each for each in announcements if each.job_id is None or each.job_id.bytes not in known]
+            for first in range(0, len(missing), _FILLED_AT_ONCE):
+                await self._publisher.send(missing[first : first + _FILLED_AT_ONCE])
             if (mark := self._marks.pop(queue, None)) is not None:
-                await self._line.ask("HSET", self._keys.meta(queue), "filled", mark)
+                meta = self._keys.meta(queue)
+                await self._line.ask("HSET", meta, "filled", mark, key=meta)
         except FAILURES as error:
             self._connection.failed(error)
 
-    async def _watch(self, queues: Sequence[str]) -> tuple[str, ...]:
+    async def status(self, queues: Collection[str]) -> TransportStatus:
+        """What is there, for whoever examines it; need not be open. ConfigError as in `open`."""
+        return await inspect(self._connection, self._keys, queues)
+
+    async def _known(self, queue: str) -> set[bytes]:
+        """Jobs that are announced: a second announcement would cost a claim that finds nothing."""
+        known: set[bytes] = set()
+        for stream in map(self._keys.stream, lanes_of(queue)):
+            after = "-"
+            while entries := await self._line.ask("XRANGE", stream, after, "+", "COUNT", _FILLED_AT_ONCE, key=stream):
+                known.update(fields[1] for _, fields in entries)  # somebody's garbage is no job's id
+                after = f"({entries[-1][0].decode()}"
+        return known
+
+    async def _watch(self, queues: Sequence[str]) -> None:
         keys = [self._keys.meta(queue) for queue in queues]
-        wanted = await self._line.run(WATCH, keys, [secrets.token_hex(8), self._connection.run_id])
-        self._marks = {queue: mark for queue, mark in zip(queues, wanted, strict=True) if mark}
-        return tuple(self._marks)
+        run_id = await self._line.run_id(keys[0])
+        wanted = await self._line.run(WATCH, keys, [secrets.token_hex(8), run_id])
+        self._marks |= {queue: mark for queue, mark in zip(queues, wanted, strict=True) if mark}
 
     async def _recover(self, queue: str) -> tuple[int, int]:
         lanes = lanes_of(queue)

@@ -39,6 +39,8 @@ class Wire(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._asked: asyncio.Future[Any] | None = None
         self.is_open = False
+        self.run_id = ""
+        """The server's own name of this run of it, once it was examined."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, and no subclass of it
@@ -95,12 +97,12 @@ class Wire(asyncio.Protocol):
         return reply
 
 
-async def connect(address: Address) -> Wire:
-    """A connection that is let in, to the right database; Unreachable or Refusal otherwise."""
+async def connect(address: Address, place: tuple[str, int] | None = None) -> Wire:
+    """A connection that is let in, to the right database; Unreachable or Refusal otherwise. `place`: a node."""
     try:
         async with asyncio.timeout(CONNECT_S):
             if address.master is None:
-                return await _enter(address, *address.hosts[0])
+                return await _enter(address, *(place or address.hosts[0]))
             return await _enter(address, *await _ask_sentinels(address))
     except TimeoutError:
         raise Unreachable(f"no connection within {CONNECT_S:g} s") from None

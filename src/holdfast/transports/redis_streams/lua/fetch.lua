@@ -1,20 +1,23 @@
 -- fetch: forgets what was dealt with, and gives up to a quota of new entries per lane, oldest first. Never waits.
 --
--- KEYS[i]       the stream of a lane
+-- KEYS[1..n]    the hash `meta` of each queue that the lanes are of
+-- KEYS[n+1..]   the stream of a lane
 -- ARGV[1]       the consumer: the id of a worker
+-- ARGV[2]       n
 -- then for each stream: its quota, the number of its entries that were dealt with, and their ids
 --
 -- An entry leaves the stream together with the group's note that it was read: nothing is left of it. Only the worker
 -- that has committed a claim asks for that, so an entry that was read and led to nothing is still there.
--- Answers {entries, more}. entries: number of the lane, id, content of the field `j`, and so on; a content of one `?`
--- is that of an entry that is not ours. more: the numbers of the lanes that have entries which nobody has read.
+-- Answers {entries, more, news}. entries: number of the lane, id, content of the field `j`, and so on; a content of one `?`
+-- is that of an entry that is not ours. more: the numbers of the lanes that have entries which nobody has read. news: of
+-- each queue what its `news` is now; when it is another than before, its settings in the store have changed.
 local function unread(key)
   local group = redis.call('XINFO', 'GROUPS', key)[1]
   return not group or redis.call('XRANGE', key, '(' .. group[8], '+', 'COUNT', 1)[1] ~= nil
 end
 
-local consumer, at, quotas = ARGV[1], 2, {}
-for i = 1, #KEYS do
+local consumer, queues, at, quotas = ARGV[1], tonumber(ARGV[2]), 3, {}
+for i = queues + 1, #KEYS do
   local count = tonumber(ARGV[at + 1])
   quotas[i] = ARGV[at]
   for first = at + 2, at + 1 + count, 1000 do
@@ -24,8 +27,11 @@ for i = 1, #KEYS do
   end
   at = at + 2 + count
 end
-local entries, more, n = {}, {}, 0
-for i = 1, #KEYS do
+local entries, more, news, n = {}, {}, {}, 0
+for i = 1, queues do
+  news[i] = redis.call('HGET', KEYS[i], 'news') or ''
+end
+for i = queues + 1, #KEYS do
   local key = KEYS[i]
   if redis.call('XLEN', key) > 0 then
     local got = 0
@@ -42,15 +48,15 @@ for i = 1, #KEYS do
         got = #read[1][2]
         for _, entry in ipairs(read[1][2]) do
           local fields = entry[2]
-          entries[n + 1], entries[n + 2] = i, entry[1]
+          entries[n + 1], entries[n + 2] = i - queues, entry[1]
           entries[n + 3] = (fields and #fields == 2 and fields[1] == 'j') and fields[2] or '?'
           n = n + 3
         end
       end
     end
     if got == tonumber(quotas[i]) and unread(key) then
-      more[#more + 1] = i
+      more[#more + 1] = i - queues
     end
   end
 end
-return {entries, more}
+return {entries, more, news}
