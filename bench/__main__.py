@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from bench import (
     baseline,
+    http_load,
     peer,
     pgqueuer_peer,
     postgres_claims,
@@ -48,6 +49,7 @@ _RATIOS = [
     ("postgres: drain, two workers", "postgres peer: PgQueuer, two processes"),
     ("postgres baseline: drain, one process", "postgres peer: PgQueuer, one process"),
     ("postgres baseline: drain, two processes", "postgres peer: PgQueuer, two processes"),
+    ("http: submit, 64 connections", "http baseline: an empty handler"),
 ]
 
 
@@ -156,12 +158,29 @@ def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> 
     }
 
 
+def http_measures(jobs: int, server: LocalPostgres) -> Measures:
+    """The API on PostgreSQL, through a real server, and the same framework with a handler that does nothing."""
+    return {
+        "http: submit, 64 connections": (
+            "/s, ms p50, ms p99",
+            lambda: http_load.submissions(postgres_server.fresh_database(server), jobs),
+        ),
+        "http baseline: an empty handler": ("/s, ms p50, ms p99", lambda: http_load.submissions(None, jobs)),
+        "http: 500 clients that follow jobs": (
+            "MB before, during, after",
+            lambda: http_load.followers(postgres_server.fresh_database(server)),
+        ),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured (default 3)")
     parser.add_argument("--jobs", type=int, default=20_000, help="jobs per measurement (default 20,000)")
     parser.add_argument("--only", default="", help="only scenarios whose name contains this")
-    parser.add_argument("--store", choices=["sqlite", "postgres", "redis"], help="only this one's (default: all)")
+    parser.add_argument(
+        "--store", choices=["sqlite", "postgres", "redis", "http"], help="only this one's (default: all)"
+    )
     parser.add_argument("--peer-python", default=sys.executable, help="a Python that has pgqueuer (default: this one)")
     options = parser.parse_args()
     with contextlib.ExitStack() as cleanup:
@@ -176,6 +195,8 @@ def main() -> None:
             place = tempfile.mkdtemp(prefix="holdfast-bench-")
             redis = cleanup.enter_context(LocalRedis(place, temporary=True))
             measures |= redis_measures(options.jobs, server, redis)
+        if options.store in (None, "http"):
+            measures |= http_measures(options.jobs, server)
         report(measures, rounds=options.rounds, only=options.only)
 
 

@@ -88,6 +88,7 @@ class Holdfast(Nouns):
         self._hooks = Hooks(lifespan=None if lifespan is None else enter_lifespan(lifespan, self), errors=self.errors)
         self._given = () if lifespan is None else (lifespan,)
         self.tasks = AppTasks(lambda: self._open_client().tasks)
+        self._signatures: dict[str, Signature] = {}  # by name: to compile one takes longer than an enqueue
         self._routing = Routing(self.config.rules)
         self.telemetry = Telemetry()
         attach_logs(self.telemetry)
@@ -163,13 +164,13 @@ class Holdfast(Nouns):
         definition = define(function, name=name, options=options, given=self._given)
         self.tasks.add(definition)
         kind = AsyncTask if definition.is_async else SyncTask
-        return kind(definition.name, self._open_client, sync=self.sync, signature=Signature(definition))
+        signature = self._signatures[definition.name] = Signature(definition)
+        return kind(definition.name, self._open_client, sync=self.sync, signature=signature)
 
     def named(self, name: str) -> Task[..., Any]:
         """A task by its name, to enqueue it with options. One that this app knows has its calls checked; any
         other runs wherever it is known, in the queue that the call names."""
-        known = self.tasks.get(check_name("task", name))
-        signature = None if known is None else Signature(known)
+        signature = self._signatures.get(check_name("task", name))
         return Task(name, self._open_client, sync=self.sync, signature=signature)
 
     # ------------------------------------------------------------ where jobs go

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -33,6 +34,8 @@ class Call:
 
     api: Api
     caller: Caller
+    headers: Mapping[str, str]
+    """Of the request."""
     base: str
     """Where the API is, as the client sees it: for `Location`."""
 

@@ -60,6 +60,9 @@ SAFE_HEADERS: Final = {
 }
 
 
+_SAFE_HEADERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in SAFE_HEADERS.items())
+
+
 class Door:
     """See the module's duties."""
 
@@ -78,9 +81,8 @@ class Door:
             response = await self._serve(request, spec, handle)
         except Exception as error:
             response = answer(error, request_id=request_id, where=f"{spec.method} {spec.path}")
-        for name, value in SAFE_HEADERS.items():
-            response.headers.setdefault(name, value)
-        response.headers["X-Request-Id"] = request_id
+        # At once, as every answer passes here: no route sets one of these itself.
+        response.raw_headers += [*_SAFE_HEADERS, (b"x-request-id", request_id.encode())]
         return response
 
     async def _serve(self, request: Request, spec: Spec, handle: Handle) -> Response:
@@ -93,7 +95,7 @@ class Door:
             limits = self._api.limits
             most = limits.batch_body if spec.takes is Takes.MANY else limits.body
             request = await read_json(request, limits, most=most, optional=spec.takes is Takes.PERHAPS)
-        request.state.holdfast = Call(self._api, caller, base=_base(request, spec))
+        request.state.holdfast = Call(self._api, caller, request.headers, _base(request, spec))
         return await handle(request)
 
     async def _authenticate(self, request: Request) -> Caller:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from holdfast.core.api_key import Scope
 from holdfast.http.caller import Reach
+from holdfast.http.header_spec import HeaderSpec
 from holdfast.http.problem import Kind, ProblemView
 from holdfast.http.problems import (
     BODY_TOO_LARGE,
@@ -60,6 +61,7 @@ class Spec:
     tag: str
     status: int = 200
     takes: Takes = Takes.NOTHING
+    headers: tuple[HeaderSpec, ...] = ()
     problems: tuple[Kind, ...] = ()
     """Those that are not every route's."""
     responses: Mapping[int | str, dict[str, Any]] | None = None

@@ -63,6 +63,7 @@ class Server:
                 status_code=spec.status,
                 tags=[spec.tag],
                 responses=spec.documented(),
+                openapi_extra={"parameters": [each.documented() for each in spec.headers]} if spec.headers else None,
                 name=spec.endpoint.__name__,
                 operation_id=spec.endpoint.__name__,
                 description=f"{spec.endpoint.__doc__}\n\nScope: `{spec.scope}`.",

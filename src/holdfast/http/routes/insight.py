@@ -9,7 +9,6 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import Field
 
-from holdfast.client.arguments import Signature
 from holdfast.client.placing import Said
 from holdfast.client.tasks import TaskInfo
 from holdfast.core.api_key import Scope
@@ -171,9 +170,9 @@ async def list_changes(
 
 
 def _task(call: Call, task: TaskInfo) -> TaskView:
-    definition = call.hf.tasks.get(task.name)
-    doc = None if definition is None else definition.function.__doc__
-    arguments = None if definition is None else Signature(definition).schema()
+    signature = call.hf.named(task.name).signature
+    doc = None if signature is None else signature.task.function.__doc__
+    arguments = None if signature is None else signature.schema()
     return TaskView(name=task.name, queue=task.queue, paused=task.paused, doc=doc, arguments=arguments)
 
 

@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import difflib
 import re
-from typing import Annotated, Any, Final
+from typing import Any, Final
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from fastapi import Header, Response
+from fastapi import Response
 from pydantic import Field
 
 from holdfast.client.handle import JobHandle
@@ -20,6 +20,7 @@ from holdfast.core.ids import new_job_id
 from holdfast.http.bodies import BatchBody, BatchItem, CallBody, Submission
 from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
+from holdfast.http.header_spec import HeaderSpec
 from holdfast.http.links import batch_links, job_links
 from holdfast.http.problem import Problem
 from holdfast.http.problems import (
@@ -43,18 +44,10 @@ _REFUSALS: Final = (
 )
 _WAIT: Final = re.compile(r"(?:^|,)\s*wait\s*=\s*(\d{1,6})\s*(?:,|;|$)")
 
-KeyHeader = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=200,
-        description="The same key and the same call: one job, whose id every repetition is answered with.",
-    ),
-]
-PreferHeader = Annotated[
-    str | None, Header(alias="Prefer", max_length=200, description="`wait=10`: wait so many seconds for the ending.")
-]
+_KEY: Final = HeaderSpec(
+    "Idempotency-Key", "The same key and the same call: one job, whose id every repetition is answered with.", most=200
+)
+_PREFER: Final = HeaderSpec("Prefer", "`wait=10`: wait so many seconds for the ending.", most=200)
 
 
 class SubmittedView(View):
@@ -90,26 +83,24 @@ class BatchView(View):
     reach=Reach.JOBS,
     status=202,
     takes=Takes.ONE,
+    headers=(_KEY, _PREFER),
     problems=_REFUSALS,
     responses={
         200: {"model": JobView, "description": "It has ended within the time that `Prefer: wait` names"},
-        202: {"description": "It is stored", "links": job_links("$response.body#/id")},
+        202: {"model": SubmittedView, "description": "It is stored", "links": job_links("$response.body#/id")},
     },
 )
-async def submit(
-    call: Called, body: Submission, response: Response, key: KeyHeader = None, prefer: PreferHeader = None
-) -> SubmittedView:
+async def submit(call: Called, body: Submission) -> Response:
     """Enqueue a job. It is stored when this answers."""
-    handle = await _enqueue(call, body, key)
+    handle = await _enqueue(call, body, _KEY.read(call.headers))
     taken = _taken(call, handle)
     headers = {"Location": taken.location} | ({"Idempotency-Replayed": "true"} if taken.replayed else {})
-    wait_s = min(_wanted_s(prefer), call.api.limits.wait_s)
+    wait_s = min(_wanted_s(_PREFER.read(call.headers)), call.api.limits.wait_s)
     if wait_s and Scope.READ in call.caller.scopes:
         headers["Preference-Applied"] = f"wait={wait_s:g}"
         if (ended := await _ended(call, handle, wait_s)) is not None:
-            return Response(ended.model_dump_json(), 200, headers, "application/json")  # type: ignore[return-value]
-    response.headers.update(headers)
-    return taken
+            return Response(ended.model_dump_json(), 200, headers, "application/json")
+    return Response(taken.model_dump_json(), 202, headers, "application/json")
 
 
 @routes.post(
@@ -118,11 +109,13 @@ async def submit(
     reach=Reach.JOBS,
     status=207,
     takes=Takes.MANY,
+    headers=(_KEY,),
     problems=(OUTCOME_UNKNOWN,),
     responses={207: {"description": "What became of each", "links": batch_links("$response.body#/batch")}},
 )
-async def submit_many(call: Called, body: BatchBody, response: Response, key: KeyHeader = None) -> BatchView:
+async def submit_many(call: Called, body: BatchBody, response: Response) -> BatchView:
     """Enqueue up to 1,000 jobs. Each is taken or refused by itself, with the status that it would have had alone."""
+    key = _KEY.read(call.headers)
     batch = new_job_id() if key is None else uuid5(NAMESPACE_URL, f"{call.caller.tenant or ''}\n{key}")
     items = await asyncio.gather(
         *(
