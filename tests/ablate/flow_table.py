@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.ablate.ablation import Ablation
 from tests.ablate.client_gates_table import OF_USERS
 from tests.ablate.gates_table import OF_GATES
+from tests.ablate.http_table import OF_HTTP
 from tests.ablate.postgres_gates_table import AT_POSTGRES_GATES
 from tests.ablate.sqlite_gates_table import AT_SQLITES_GATES
 from tests.ablate.watching_table import OF_WATCHING
@@ -19,6 +20,7 @@ FLOW_CONTROL = (
     *AT_POSTGRES_GATES,
     *OF_USERS,
     *OF_WATCHING,
+    *OF_HTTP,
     Ablation(
         "P2",
         "a wait that the other side asks for counts as an attempt",
