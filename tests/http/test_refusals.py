@@ -171,11 +171,15 @@ async def test_whoever_asks_too_often_is_told_to_wait() -> None:
 async def test_whoever_fails_too_often_is_not_listened_to_for_a_while() -> None:
     async with served(limits=HttpLimits(failed_rate="3/h")) as api:
         right, wrong = await api.key("read"), "hf_AAAAAAAAAAAA_" + "a" * 43
+        async with api.client(regular := await api.key("read")) as client:
+            assert (await client.get("/jobs")).status_code == 200
         async with api.client(wrong) as client:
             codes = [(await client.get("/jobs")).status_code for _ in range(5)]
             assert codes == [401, 401, 401, 429, 429]
         async with api.client(right) as client:
             assert (await client.get("/jobs")).status_code == 429, "guessing gains nothing by guessing right"
+        async with api.client(regular) as client:
+            assert (await client.get("/jobs")).status_code == 200, "whoever was here before goes on"
         elsewhere = Scene(api.hf, api.app, address="192.0.2.99")
         async with elsewhere.client(right) as client:
             assert (await client.get("/jobs")).status_code == 200, "others are not concerned"

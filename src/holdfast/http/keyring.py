@@ -46,6 +46,12 @@ class Keyring:
         self._note(key.id, opens, now)
         return key if opens else None
 
+    def knows(self, text: str) -> bool:
+        """Whether its id is that of a key which was used here lately: to look at it again is cheap."""
+        parsed = parse_key_text(text)
+        found = None if parsed is None else self._known.get(parsed.id)
+        return found is not None and found[0] is not None
+
     async def _look_up(self, key_id: str) -> ApiKey | None:
         found = self._known.get(key_id)
         if found is not None and self._monotonic() - found[1] < FRESH_S:

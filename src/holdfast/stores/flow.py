@@ -18,6 +18,7 @@ from holdfast.core.breaker import BreakerState, Phase
 from holdfast.core.gates import Gate, Place, Rules
 from holdfast.core.job import JobId
 from holdfast.core.rate import Pace
+from holdfast.stores.api_keys import ApiKeyStore
 
 
 class Served(NamedTuple):
@@ -89,8 +90,8 @@ class SettingChange(NamedTuple):
     after: dict[str, Any] | None
 
 
-class FlowStore(Protocol):
-    """What flow control needs of a store."""
+class FlowStore(ApiKeyStore, Protocol):
+    """What flow control needs of a store; and the keys of those who operate it from elsewhere."""
 
     async def rules(self) -> Rules:
         """What operators have said about limits, rates and pauses."""

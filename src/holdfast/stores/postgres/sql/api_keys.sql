@@ -24,10 +24,8 @@ UPDATE holdfast.api_key SET revoked_at = $2 WHERE id = $1
 -- name: note_uses
 -- Processes may note the same keys at once: each locks them in the same order.
 WITH noted AS MATERIALIZED (
-    SELECT n.id, n.used_at, n.failed_at
-    FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS n (id, used_at, failed_at)
-    JOIN holdfast.api_key k ON k.id = n.id ORDER BY n.id FOR NO KEY UPDATE OF k
+    SELECT k.id FROM holdfast.api_key k WHERE k.id = ANY ($1) ORDER BY k.id FOR NO KEY UPDATE
 )
-UPDATE holdfast.api_key k
-SET used_at = greatest(k.used_at, noted.used_at), failed_at = greatest(k.failed_at, noted.failed_at)
-FROM noted WHERE k.id = noted.id
+UPDATE holdfast.api_key k SET used_at = greatest(k.used_at, n.used_at), failed_at = greatest(k.failed_at, n.failed_at)
+FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS n (id, used_at, failed_at)
+WHERE k.id = n.id AND k.id IN (SELECT id FROM noted)
