@@ -20,7 +20,7 @@ help: ## Show this list
 	@echo '  Another Python is chosen with PYTHON, as in: make PYTHON=python3.13 test'
 
 run: $(RUNS) ## Watch jobs at work: retries, dead letters, progress, a killed worker; Ctrl-C ends it
-	@$(BIN)/holdfast demo $(ARGS)
+	@$(BIN)/holdfast demo --api-port 8420 $(ARGS)
 
 test: $(STAMP) ## Run the tests, four at a time (they mostly wait); says which took longest
 	@$(BIN)/python -m pytest -q -n 4 --dist worksteal --durations=10 --durations-min=1 $(if $(ARGS),$(ARGS),tests)
@@ -74,7 +74,7 @@ fresh-venv:
 # What `make run` needs is a few packages; the tools for everything else are many, and come when they are asked for.
 $(RUNS): pyproject.toml
 	@echo "Installing Holdfast into $(VENV), once …"
-	@$(PIP) --editable '.[cli]'
+	@$(PIP) --editable '.[cli,http]'
 	@printf '%s' '$(CURDIR)' > $@
 
 $(STAMP): $(RUNS)

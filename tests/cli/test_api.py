@@ -160,3 +160,19 @@ def test_no_api_means_none(shop: Path) -> None:
         assert process.wait(PATIENCE_S) == 0
         assert process.stderr is not None
         assert "api:" not in process.stderr.read()
+
+
+def test_the_demonstration_serves_it_in_its_own_process(tmp_path: Path) -> None:
+    command = [*COMMAND, "demo", "--api-port", "0"]
+    with (
+        subprocess.Popen(
+            command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process,
+        patience(process),
+    ):
+        words = shlex.split(await_line(process, "curl -H"))
+        name, _, value = words[2].partition(": ")
+        answer = httpx.get(words[-1], headers={name: value}, timeout=PATIENCE_S)
+        assert (answer.status_code, "queues" in answer.json()) == (200, True)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0

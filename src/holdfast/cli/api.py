@@ -118,7 +118,7 @@ async def _serve(
                 f"{host} can be reached from elsewhere, and there is no key yet that anybody could come with",
                 hint="`holdfast keys create NAME --scope …` makes one",
             )
-        place = _bind(serving, host, port, any_port=is_dev)
+        place = bind_place(host, port, any_port=is_dev)
         app = http_module("application").asgi(hf, **options)
         address = f"{serving.address_of(place)}{PREFIX}"
         key = await dev_key(hf, own_place()) if is_dev else None
@@ -126,12 +126,13 @@ async def _serve(
         await serving.serve(app, place, signals, grace_s=hf.config.grace_s, proxies=proxies, started=started)
 
 
-def _bind(serving: Any, host: str, port: int, *, any_port: bool) -> socket.socket:
+def bind_place(host: str, port: int, *, any_port: bool) -> socket.socket:
+    """A socket that listens there; `any_port`: or on another port, where that one is taken."""
     try:
-        place: socket.socket = serving.bind(host, port)
+        place: socket.socket = http_module("serving").bind(host, port)
     except OSError as error:
         if any_port and error.errno == errno.EADDRINUSE:
-            return _bind(serving, host, 0, any_port=False)
+            return bind_place(host, 0, any_port=False)
         why = f"{host} port {port} cannot be listened on: {error.strerror}"
         raise Refused(why, hint="give another `--port`, or another `--host`") from None
     return place

@@ -17,6 +17,7 @@ import typer
 
 from holdfast.app import Holdfast
 from holdfast.cli.demo.presenting import Present, presenting
+from holdfast.cli.demo.serving import serving
 from holdfast.cli.demo.show import Show
 from holdfast.cli.demo.summary import next_lines, sum_up, summary_lines
 from holdfast.cli.demo.tasks_file import load_tasks
@@ -44,6 +45,10 @@ async def demo(
     kept: Annotated[
         str | None, typer.Option("--url", metavar="URL", help="A new store, which stays; by default a temporary one.")
     ] = None,
+    api_port: Annotated[
+        int | None,
+        typer.Option("--api-port", metavar="N", min=0, max=65_535, help="Serve the HTTP API there, too; 0: any port."),
+    ] = None,
 ) -> None:
     """Watch jobs at work, in a live view.
 
@@ -58,13 +63,18 @@ async def demo(
 
     \b
     holdfast demo
+    holdfast demo --api-port 8420
     holdfast demo --seconds 30 --url sqlite:///demo.db
     holdfast demo --seconds 10 --json | jq 'select(.event == "job.buried")'
     """
     logging.getLogger("holdfast").setLevel(logging.CRITICAL)  # it would write across the picture, which says the same
     with _store(kept) as url:
         demonstrated = load_tasks(url)
-        async with stop_signals(*_STOPPING) as signals, demonstrated.hf as hf:
+        async with (
+            stop_signals(*_STOPPING) as signals,
+            demonstrated.hf as hf,
+            serving(hf, api_port, session.out.note),
+        ):
             watcher = Watcher(hf)
             hf.telemetry.attach(watcher)
             show = Show(demonstrated, watcher.tell)
