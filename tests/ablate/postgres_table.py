@@ -18,9 +18,9 @@ SUCCESSES = """    IF NOT _attached THEN
             SELECT holdfast.clock() AS now
         ), run AS (
             DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
-            WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"""
+            WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"""
 OUTCOMES = """                  traceback, fingerprint, words)
-        WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"""
+        WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"""
 
 
 def _contract(topic: str) -> tuple[str, ...]:
@@ -138,16 +138,16 @@ ON_POSTGRES = (
         "P5",
         "PostgreSQL: other outcomes are fenced by token",
         POSTGRES + "sql/settle_jobs.sql",
-        "WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = $1) IS TRUE",
-        "WHERE a.job_id = s.job_id AND (a.worker = $1) IS TRUE",
+        "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = $1) IS TRUE",
+        "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND (a.worker = $1) IS TRUE",
         _contract("fencing"),
     ),
     Ablation(
         "P5",
         "PostgreSQL: other outcomes are fenced by worker",
         POSTGRES + "sql/settle_jobs.sql",
-        "WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = $1) IS TRUE",
-        "WHERE a.job_id = s.job_id AND a.token = s.token AND $1::uuid IS NOT NULL",
+        "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = $1) IS TRUE",
+        "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND $1::uuid IS NOT NULL",
         _contract("fencing"),
     ),
     Ablation(
