@@ -20,14 +20,17 @@ from holdfast.core.errors import ConfigError, InvalidOptions
 from holdfast.core.queue import parse_served
 from holdfast.core.queue_options import QueueOptions, parse_queue_options
 from holdfast.core.routing import Rule, parse_routes
+from holdfast.core.setting import PREFIX, Setting, Table
+from holdfast.core.setting import setting as _setting
 from holdfast.core.shown import shown
-from holdfast.core.urls import check_redis, check_schema, is_postgres, mask, sqlite_path
+from holdfast.core.urls import check_redis, check_schema, is_postgres, mask, parse_listen, sqlite_path
 
 _DAY_S = 86_400.0
 _TEN_YEARS_S = 3650 * 86_400
 _KIB = 1024
 
-_PREFIX = "HOLDFAST_"
+LOG_FORMATS = ("plain", "readable", "json")
+
 _CONFIG_VARIABLE = "HOLDFAST_CONFIG"
 _TEST_PREFIX = "HOLDFAST_TEST_"
 # Kubernetes puts these into every pod beside a service called `holdfast` or `holdfast-…`: not for us.
@@ -37,55 +40,9 @@ _SERVICE_LINK = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(T
 _WORDS = {"1": True, "yes": True, "true": True, "on": True, "0": False, "no": False, "false": False, "off": False}
 
 
-class Table(dict[str, Any]):
-    """A setting that is a table; nobody changes it, so that it can be hashed as the others can."""
-
-    def __hash__(self) -> int:  # type: ignore[override]  # dict has none, because it may change
-        return hash(json.dumps(self, sort_keys=True))
-
-
-class Setting(NamedTuple):
-    """One row of the table of settings, from which docs and `doctor` are made."""
-
-    name: str
-    default: Any
-    doc: str
-    low: float | None
-    high: float | None
-
-    @property
-    def variable(self) -> str:
-        """The environment variable that sets it."""
-        return _PREFIX + self.name.upper()
-
-    @property
-    def requirement(self) -> str:
-        """What a right value is, in words that fit after “is not”."""
-        match self.default:
-            case bool():
-                return "yes or no (in a file: true or false)"
-            case int():
-                return f"a whole number from {self.low:,} to {self.high:,}"
-            case float():
-                return f"a number of seconds from {self.low:,} to {self.high:,}"
-            case tuple():
-                return "a list of queue names, or one text with commas between them"
-            case Table():
-                return "a table (in a variable: a JSON object)"
-            case _:
-                return "a text"
-
-
 class _Value(NamedTuple):
     value: Any
     origin: str
-
-
-def _setting(default: Any, doc: str, *, low: float | None = None, high: float | None = None) -> Any:
-    shown = f"{default:,}" if type(default) is int else f"{default:,g}" if isinstance(default, float) else ""
-    shown = "yes" if default is True else "no" if default is False else shown
-    shown = shown or (f"`{default}`" if default else "none")
-    return field(default=default, metadata={"doc": f"{doc} Defaults to {shown}.", "low": low, "high": high})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -170,6 +127,11 @@ class Config:
     unknown_after_s: float = _setting(
         300.0, "Seconds of asking again before an unanswered enqueue is `OutcomeUnknown`.", low=1, high=3_600
     )
+    metrics_listen: str = _setting(
+        "",
+        "Where `holdfast worker` serves /metrics and /health, as `9464` (this machine only) or `0.0.0.0:9464`.",
+    )
+    log_format: str = _setting("plain", "How the command line writes its log: `plain`, `readable` or `json`.")
     app: str = _setting("", "The app that the command line works on, as `module:attribute`.")
     failpoints: str = _setting("", "Faults to inject at named moments; for tests only.")
 
@@ -275,7 +237,7 @@ class Config:
 
 def child_environment(**settings: str) -> dict[str, str]:
     """The environment for a process of ours in which these settings hold."""
-    return os.environ | {_PREFIX + name.upper(): value for name, value in settings.items()}
+    return os.environ | {PREFIX + name.upper(): value for name, value in settings.items()}
 
 
 def _checked(setting: Setting, value: Any) -> Any:
@@ -323,6 +285,10 @@ def _checked(setting: Setting, value: Any) -> Any:
                 check_schema(value)
             if setting.name == "redis" and value:
                 check_redis(value)
+            if setting.name == "metrics_listen" and value:
+                parse_listen(value)
+            if setting.name == "log_format" and value not in LOG_FORMATS:
+                raise ConfigError(f"{shown(value)} is not one of {', '.join(LOG_FORMATS)}")
             return value
 
 
@@ -352,7 +318,7 @@ def _table_of(table: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
 
 def _from_environment(environ: Mapping[str, str], known: Mapping[str, Setting]) -> Iterator[tuple[str, _Value]]:
     variables = {setting.variable: setting for setting in known.values()}
-    for variable in sorted(name for name in environ if name.startswith(_PREFIX)):
+    for variable in sorted(name for name in environ if name.startswith(PREFIX)):
         text = environ[variable].strip()
         if variable in variables:
             if text:

@@ -7,6 +7,7 @@ from tests.ablate.client_gates_table import OF_USERS
 from tests.ablate.gates_table import OF_GATES
 from tests.ablate.postgres_gates_table import AT_POSTGRES_GATES
 from tests.ablate.sqlite_gates_table import AT_SQLITES_GATES
+from tests.ablate.watching_table import OF_WATCHING
 
 CLASSES = "src/holdfast/core/error_classes.py"
 BOUNDS = ("tests/integration/test_queue_concurrency.py",)
@@ -17,6 +18,7 @@ FLOW_CONTROL = (
     *AT_SQLITES_GATES,
     *AT_POSTGRES_GATES,
     *OF_USERS,
+    *OF_WATCHING,
     Ablation(
         "P2",
         "a wait that the other side asks for counts as an attempt",

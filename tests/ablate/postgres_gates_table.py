@@ -9,6 +9,9 @@ FLOW = POSTGRES + "migrations/0008_flow.sql"
 IN_HAND = "tests/faults/test_rules_limits_in_hand.py"
 BETWEEN = "tests/faults/test_rules_between_statements.py"
 ONE_STATEMENT = "tests/faults/test_rules_one_statement.py"
+MOVED = "tests/attacks/test_postgres_moving.py"
+HANDED_ON = "tests/attacks/test_postgres_handed_on.py"
+PAUSED = "tests/attacks/test_postgres_pauses.py"
 
 
 def _contract(topic: str) -> tuple[str, ...]:
@@ -34,11 +37,11 @@ AT_POSTGRES_GATES = (
     ),
     Ablation(
         "rule 11",
-        "PostgreSQL: rules are asked before a job is claimed the short way",
+        "PostgreSQL: rules are asked before a job is claimed the short way, when its gate is held",
         FLOW,
-        "    IF EXISTS (SELECT 1 FROM holdfast.rule) THEN",
-        "    IF false THEN",
-        _contract("rules or limits"),
+        "        RETURN;  -- said while we waited",
+        "        NULL;",
+        (PAUSED, "-k", "short"),
     ),
     Ablation(
         "order",
@@ -127,5 +130,69 @@ AT_POSTGRES_GATES = (
         "        WHERE u.job_id = _befores[array_position(_job_ids, excluded.job_id)]\n",
         "        WHERE true\n",
         (BETWEEN, "-k", "rule_6"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: jobs that are moved are held before it is read where they are",
+        POSTGRES + "sql/moving.sql",
+        "SELECT job_id FROM holdfast.ready WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED",
+        "SELECT job_id FROM holdfast.ready WHERE job_id = ANY ($1)",
+        (MOVED, "-k", "moved_twice or two_move"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: whoever is let go stands where he was moved to",
+        POSTGRES + "serving.py",
+        '**lanes.get(row["job_id"], {})',
+        "**{}",
+        (MOVED, "-k", "let_go_to_where"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: a gate is looked at again where somebody was in another's hand",
+        POSTGRES + "sql/serving.sql",
+        "CASE WHEN d.over AND (",
+        "CASE WHEN false AND (",
+        (MOVED, "-k", "somebodys_hand"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: what operators say while a claim waits for a gate holds for it",
+        FLOW,
+        "    IF _claiming AND holdfast.said() IS DISTINCT FROM _said THEN",
+        "    IF false THEN",
+        (PAUSED, "-k", "longer"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: a purge leaves alone what was moved away",
+        POSTGRES + "waiting.py",
+        "_end_waiting(tx, waiting, reason=reason, queue=queue)",
+        "_end_waiting(tx, waiting, reason=reason)",
+        (MOVED, "-k", "purged"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: who claims a job that must run alone holds gates only once",
+        POSTGRES + "claim.py",
+        "            return Claim(judged.jobs, scanned), judged",
+        "            if judged.jobs:\n                return Claim(judged.jobs, scanned), judged",
+        ("tests/attacks/test_postgres_lonely.py",),
+    ),
+    Ablation(
+        "order",
+        "PostgreSQL: who is held back with a slot hands it on at once",
+        POSTGRES + "passing.py",
+        "                tx.freed |= candidate.has",
+        "                pass",
+        (HANDED_ON, "-k", "let_go_by_that_claim"),
+    ),
+    Ablation(
+        "order",
+        "PostgreSQL: the slot of one who is held back is for those who wait, not for whoever comes",
+        FLOW,
+        "SET due_at = _now, freed = true FROM freed f",
+        "SET due_at = _now FROM freed f",
+        (HANDED_ON, "-k", "newcomer"),
     ),
 )

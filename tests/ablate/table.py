@@ -102,6 +102,14 @@ SQLITE_AND_SHARED = (
         ("tests/faults",),
     ),
     Ablation(
+        "rule 10",
+        "only leases are reaped that had run out when the clock was believed",
+        "src/holdfast/upkeep/reaper.py",
+        "reap_workers(limit=_BATCH, as_of=now)",
+        "reap_workers(limit=_BATCH)",
+        ("tests/faults/test_rules_clock_and_limits.py", "-k", "between_the_look_and_the_reaping"),
+    ),
+    Ablation(
         "P4",
         "the key is kept with the job",
         STORE + "insert.py",

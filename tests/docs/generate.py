@@ -42,6 +42,7 @@ from holdfast.core.job import JobInfo
 from holdfast.core.queue import QueueInfo
 from holdfast.core.state import State
 from holdfast.core.worker import WorkerInfo
+from holdfast.observability.catalogue import CATALOGUE
 from holdfast.stores.flow import BreakerInfo, SettingChange
 
 END = "<!-- end -->"
@@ -179,10 +180,20 @@ def demo_picture() -> str:
     return "\n".join(["```text", *lines, "```"])
 
 
+def metrics_table() -> str:
+    """One row per metric."""
+    rows = [
+        f"| `{each.name}` | {each.kind} | {_code(list(each.labels))} | {each.source} | {each.help} |"
+        for each in CATALOGUE
+    ]
+    return "\n".join(["| metric | kind | labels | from | meaning |", "|---|---|---|---|---|", *rows])
+
+
 #: (page, part, what makes it)
 PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "demo", demo_picture),
     ("docs/reference/configuration.md", "settings", settings_table),
+    ("docs/guides/observing.md", "metrics", metrics_table),
     ("docs/reference/errors.md", "tree", error_tree),
     ("docs/reference/errors.md", "table", error_table),
     ("docs/reference/errors.md", "classes", class_table),

@@ -65,6 +65,26 @@ def test_rule_10_after_a_jump_of_the_clock_nothing_is_reaped_for_one_lease(jump_
     asyncio.run(run())
 
 
+def test_rule_10_a_clock_that_jumps_between_the_look_and_the_reaping_costs_no_lease(place: Path) -> None:
+    async def run() -> None:
+        async with pair(place) as (one, other, clock, _):
+            telemetry = Telemetry()
+            health = StoreHealth(clock=clock, telemetry=telemetry)
+            reaper = Reaper(other, lease_s=LEASE_S, clock=clock, telemetry=telemetry, health=health)
+            job = await start(one, worker=await enlist(one, lease_s=LEASE_S))
+            await reaper.tick()
+
+            async def jump() -> None:
+                clock.jump_wall(HOUR_S)
+
+            jumped = meanwhile("reap_workers", jump)
+            await reaper.tick()
+            assert jumped == [None], "after the reaper has looked at the clock"
+            assert await state(one, job.id) is State.RUNNING
+
+    asyncio.run(run())
+
+
 def test_rule_10_a_worker_that_lives_keeps_its_jobs_through_a_jump_of_the_clock(tmp_path: Path) -> None:
     async def run() -> None:
         clock = ManualClock()

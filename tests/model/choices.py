@@ -116,7 +116,9 @@ def mark(pick: Pick, job: NewJob, token: int, *, may_fail: bool) -> list[Breaker
     """What a run says about its breaker, if it has one and says anything."""
     gates = [gate for gate in job.gates if isinstance(gate, BreakerGate)]
     failed = may_fail and pick((True, True, False))
-    return [BreakerMark(token, failed, gate) for gate in gates if pick((True, True, False))]
+    return [
+        BreakerMark(token, failed, gate, pick((0.0, 0.0, 1.0, 60.0))) for gate in gates if pick((True, True, False))
+    ]
 
 
 def settlement(pick: Pick, job_id: JobId, token: int) -> Settlement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.core.breaker import CLOSED, BreakerMark, BreakerState, Phase, after_failure, after_success
+from holdfast.core.breaker import CLOSED, BreakerMark, BreakerState, Phase, after_mark
 from holdfast.core.gates import (
     Admission,
     Barrier,
@@ -103,8 +103,7 @@ class Flow:
 
     def mark(self, mark: BreakerMark, now: float) -> None:
         name = mark.breaker.name
-        before = self.breakers.get(name, CLOSED)
-        self.breakers[name] = after_failure(before, now, mark.breaker) if mark.failed else after_success(before, now)
+        self.breakers[name] = after_mark(self.breakers.get(name, CLOSED), now, mark)
 
     def set_breaker(self, name: str, *, closed: bool) -> None:
         self.breakers[name] = CLOSED if closed else BreakerState(held=True)

@@ -288,8 +288,12 @@ class Model:
         job = self.jobs.get(job_id)
         return job is not None and job.state is State.RUNNING and (job.worker, job.token) == (worker, token)
 
-    def reap(self) -> tuple[set[WorkerId], int, int]:
-        dead = {worker for worker, lease_until in self.workers.items() if lease_until <= self.now}
+    def expired(self, as_of: float | None = None) -> set[WorkerId]:
+        by = self.now if as_of is None else min(self.now, as_of)
+        return {worker for worker, lease_until in self.workers.items() if lease_until <= by}
+
+    def reap(self, as_of: float | None = None) -> tuple[set[WorkerId], int, int]:
+        dead = self.expired(as_of)
         back = ended = 0
         for worker in dead:
             del self.workers[worker]

@@ -277,11 +277,11 @@ class Server(FlowServer):
         self._touched = expired > 0
         return expired
 
-    def reap_workers(self) -> Reaped:
-        for worker in [worker for worker in self.model.workers if not self.model.valid(worker)]:
+    def reap_workers(self, *, as_of: float | None = None) -> Reaped:
+        for worker in self.model.expired(as_of):
             self._note_removal(worker)
             self._touched = True
-        workers, returned, ended = self.model.reap()
+        workers, returned, ended = self.model.reap(as_of)
         return Reaped(tuple(sorted(workers)), returned, ended)
 
     def _note_removal(self, worker: WorkerId) -> None:

@@ -231,8 +231,8 @@ class Wire(FlowWire):
     async def expire_jobs(self, *, limit: int) -> int:
         return await self._ask("expire_jobs", self._server.expire_jobs)
 
-    async def reap_workers(self, *, limit: int) -> Reaped:
-        return await self._ask("reap_workers", self._server.reap_workers)
+    async def reap_workers(self, *, limit: int, as_of: float | None = None) -> Reaped:
+        return await self._ask("reap_workers", partial(self._server.reap_workers, as_of=as_of))
 
     async def prune_jobs(self, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int:
         keep = {"keep_succeeded_s": keep_succeeded_s, "keep_cancelled_s": keep_cancelled_s}

@@ -311,7 +311,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
             "there is no setting zzz (in an argument): there are url, schema, pooled, redis, queues, queue, "
             "routes, concurrency, processes, most_processes, spares, kill_after_s, max_jobs, max_age_s, max_memory_mb, "
             "threads, isolates, lease_s, grace_s, poll_s, wait_s, high_watermark, low_watermark, payload_limit, "
-            "result_limit, key_window_s, keep_succeeded_s, keep_cancelled_s, unknown_after_s, app, failpoints"
+            "result_limit, key_window_s, keep_succeeded_s, keep_cancelled_s, unknown_after_s, metrics_listen, "
+            "log_format, app, failpoints"
         ),
     ),
     (

@@ -17,6 +17,7 @@ import traceback
 from collections.abc import AsyncIterator
 
 from holdfast.app.holdfast import Holdfast
+from holdfast.app.log_output import set_up_logs
 from holdfast.core.errors import ConfigError, HoldfastError
 from holdfast.runtime.daemon_executor import DaemonExecutor
 from holdfast.runtime.loop import run_loop
@@ -47,9 +48,8 @@ def main() -> None:
     except (Exception, SystemExit) as error:
         link.send({"failed": _told(error)})
         return
-    if not log.hasHandlers():
-        logging.basicConfig(format="%(asctime)s %(levelname)-7s %(message)s")
     app.config = app.config.with_arguments(**first["settings"])
+    set_up_logs(app.config.log_format)
     run_loop(_live(link, app))
 
 

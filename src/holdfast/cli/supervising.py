@@ -15,6 +15,9 @@ from holdfast.app import Holdfast
 from holdfast.app.backends import from_anywhere, make_store
 from holdfast.app.working import work
 from holdfast.cli.exits import Exit, Refused
+from holdfast.observability.crew import CrewWatch
+from holdfast.observability.metrics import Metrics
+from holdfast.observability.tally import Tally
 from holdfast.runtime.loop import run_loop
 from holdfast.runtime.processes import die_with_parent
 from holdfast.runtime.signals import stop_signals
@@ -35,12 +38,16 @@ async def supervise(words: Sequence[str]) -> int:
     """Run the command `words` in worker processes, until a signal; the exit code."""
     telemetry = Telemetry()
     attach_logs(telemetry)
+    recovery = Recovery(make_store, telemetry=telemetry)
+    watch = CrewWatch(lambda: supervisor.children, recovery=recovery, telemetry=telemetry)
     supervisor = Supervisor(
         lambda line, board: _command(words, line, board),
-        recovery=Recovery(make_store, telemetry=telemetry),
+        recovery=recovery,
         telemetry=telemetry,
         cut_short_code=Exit.HANDED_BACK,
         hopeless_codes=_HOPELESS,
+        on_settings=watch.take,
+        on_gone=watch.bury,
     )
 
     def tell() -> None:
@@ -52,7 +59,10 @@ async def supervise(words: Sequence[str]) -> int:
         loop.add_signal_handler(signal.SIGUSR1, tell)
         if not sys.stderr.isatty():
             loop.add_signal_handler(signal.SIGHUP, supervisor.reload)
-        return await supervisor.run(signals)
+        try:
+            return await supervisor.run(signals)
+        finally:
+            await watch.close()
 
 
 def _stops() -> Sequence[signal.Signals]:
@@ -81,9 +91,16 @@ def take_post(text: str) -> Post:
 def work_at(post: Post, hf: Holdfast, settings: Mapping[str, Any], *, prepare: Callable[[], None]) -> int:
     """In a worker process: do as the supervisor says; the exit code."""
     hf.config = hf.config.with_arguments(**settings)
+    metrics = Metrics(hf, tally=Tally(post.board.margin)) if hf.config.metrics_listen else None
     prepare()
     # The app may have changed the directory; the supervisor has not.
     post.say(Word.LOADED, settings=from_anywhere(hf.config).values())
     log = logging.getLogger("holdfast")
     log.debug("process %d stands by", os.getpid())
-    return Exit.HANDED_BACK if run_loop(work(hf, {}, post=post)) else Exit.OK
+
+    async def work_watched() -> int:
+        if metrics is not None:
+            metrics.watch_loop()
+        return await work(hf, {}, post=post)
+
+    return Exit.HANDED_BACK if run_loop(work_watched()) else Exit.OK

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.app.log_output import set_up_logs
 from holdfast.cli.app_loading import check_name
 from holdfast.cli.dev_store import ON_SERVER, prepare_store
 from holdfast.cli.exits import Refused
@@ -17,6 +18,7 @@ from holdfast.cli.reloading import work_reloading
 from holdfast.cli.session import Session, command
 from holdfast.cli.sources import Sources
 from holdfast.cli.supervising import supervise, take_post, work_at
+from holdfast.config import Config
 
 AppArgument = Annotated[str | None, typer.Argument(metavar="MODULE:APP", help="The app, as in shop.jobs:hf.")]
 QueuesOption = Annotated[
@@ -55,6 +57,16 @@ def worker(
         typer.Option("--max", metavar="N", min=1, max=1_000, help="More processes, up to so many, while jobs wait."),
     ] = None,
     verbose: VerboseOption = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics-port", metavar="[HOST:]PORT", help="Serve /metrics and /health there; else by a setting."
+        ),
+    ] = None,
+    log_format: Annotated[
+        str | None,
+        typer.Option("--log-format", metavar="FORMAT", help="plain, readable or json; a setting by default."),
+    ] = None,
     reload: Annotated[
         bool, typer.Option("--reload", help="For development: drain and restart when a source file changes.")
     ] = False,
@@ -78,7 +90,7 @@ def worker(
     log what every process is doing.
 
     The current directory is searched for the module first. Logs go to standard error, unless the app has set up
-    logging of its own.
+    logging of its own. With --metrics-port, Prometheus finds there what all processes have counted together.
 
     With --reload, everything is drained and started again when a .py file, holdfast.toml or pyproject.toml changes in
     the current directory or in the app's package.
@@ -88,6 +100,7 @@ def worker(
     holdfast worker shop.jobs:hf --reload --verbose
     holdfast worker shop.jobs:hf -q mail=3 -q default --processes 2 --concurrency 20
     holdfast worker shop.jobs:hf --min 1 --max 4
+    holdfast worker shop.jobs:hf --metrics-port 9464 --log-format json
     HOLDFAST_APP=shop.jobs:hf holdfast worker
     """
     place = None if post is None else take_post(post)
@@ -99,6 +112,8 @@ def worker(
         "concurrency": concurrency,
         "processes": processes if at_least is None else at_least,
         "most_processes": at_most,
+        "metrics_listen": metrics,
+        "log_format": log_format,
     }
     words = words_of_worker(session, settings=settings, verbose=verbose)
     if reload:
@@ -108,11 +123,10 @@ def worker(
         raise Refused("--reload-dir is for --reload", hint="add `--reload`, or leave it out")
     _set_up_log(verbose=verbose)  # before the app is made: it looks at it then
     if place is None:
-        logging.basicConfig(format=_FORMAT)
+        set_up_logs(Config.load(log_format=log_format, metrics_listen=metrics).log_format)
         return asyncio.run(supervise(words if of_dev is None else [*words, "--of-dev", of_dev]))
     hf = session.load()
-    if not logging.getLogger("holdfast").hasHandlers():
-        logging.basicConfig(format=_FORMAT)
+    set_up_logs(log_format or hf.config.log_format)
     if not hf.tasks.names():
         logging.getLogger("holdfast").warning(
             "app %s has no tasks: are the modules that define them imported where it is made?", session.app
@@ -123,9 +137,6 @@ def worker(
             asyncio.run(prepare_store(hf, name=named, on_server=of_dev == ON_SERVER))
 
     return work_at(place, hf, settings, prepare=prepare)
-
-
-_FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 
 
 def _set_up_log(*, verbose: bool) -> None:
@@ -154,4 +165,10 @@ def words_of_worker(session: Session, *, settings: Mapping[str, Any], verbose: b
     return words + (["--debug"] if session.debug else [])
 
 
-_OPTIONS = (("--concurrency", "concurrency"), ("--min", "processes"), ("--max", "most_processes"))
+_OPTIONS = (
+    ("--concurrency", "concurrency"),
+    ("--min", "processes"),
+    ("--max", "most_processes"),
+    ("--metrics-port", "metrics_listen"),
+    ("--log-format", "log_format"),
+)

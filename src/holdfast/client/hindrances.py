@@ -18,6 +18,7 @@ from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Store
 from holdfast.stores.flow import BreakerInfo, Circumstances, GateInfo
 
+_FAR_S: Final = 1e9  # a guess about what is later than this helps nobody, and may be no date at all
 _UNKNOWN: Final = "is parked: no worker that has seen it knows its task; it runs when one that does appears"
 
 
@@ -108,7 +109,7 @@ class Hindrances:
         if len(list(self.reasons())) != 1:
             return None
         until = self._until.get(self._info.waits_at or "")
-        return None if until is None else datetime.fromtimestamp(until, UTC)
+        return None if until is None or until > self.now + _FAR_S else datetime.fromtimestamp(until, UTC)
 
 
 def _is_at(reason: Reason, barrier: str, key: str) -> bool:

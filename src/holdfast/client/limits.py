@@ -19,7 +19,7 @@ from holdfast.stores.flow import GateInfo
 
 Kind = Literal["concurrency", "rate"]
 _KINDS: Final[dict[Barrier, Kind]] = {Barrier.LIMIT: "concurrency", Barrier.RATE: "rate"}
-_WHOLES: Final = ("task:", "queue:")
+_WHOLES: Final[tuple[Literal["task", "queue"], ...]] = ("task", "queue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Limits:
         `task:NAME` and `queue:NAME` are for all of a task or queue, also where no code limits it. What is left out
         stays as it is. `by` says who it was; it is the user of this process otherwise.
         """
-        check_name("limit", name)
+        _check(name)
         if size is None and rate is None:
             raise InvalidOptions(f"limit {name!r}: nothing was given; give size= or rate=, or clear it")
         if burst is not None and rate is None:
@@ -154,7 +154,19 @@ class _Described:
         for name in self._names:
             if key == name or key.startswith(f"{name}/"):
                 return name
-        return key.partition("/")[0] if key.startswith(_WHOLES) else key
+        whole = any(key.startswith(f"{kind}:") for kind in _WHOLES)
+        return key.partition("/")[0] if whole else key
+
+
+def _check(name: str) -> None:
+    """What is of a whole task or queue has to be of one that there can be: for any other it would do nothing."""
+    check_name("limit", name)
+    for kind in _WHOLES:
+        if name.startswith(f"{kind}:"):
+            try:
+                check_name(kind, name.removeprefix(f"{kind}:"))
+            except InvalidOptions as error:
+                raise InvalidOptions(f"limit {name!r}: {error}") from None
 
 
 T = TypeVar("T", Limit, Rate)

@@ -8,7 +8,7 @@ from holdfast.core.backpressure import LATEST_RETRY_S, DrainWatch, retry_after
 from holdfast.core.errors import QueueFull
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import Full
-from holdfast.telemetry.events import QueueClosed, QueueOpened
+from holdfast.telemetry.events import QueueClosed, QueueOpened, QueueRefused
 from holdfast.telemetry.hub import Telemetry
 
 
@@ -41,6 +41,8 @@ class Refusals:
 
     def error(self, full: Full) -> QueueFull:
         """What to tell a caller who was refused."""
+        if self._telemetry.wants(QueueRefused):
+            self._telemetry.emit(QueueRefused(full.queue, "draining" if full.draining else "full"))
         closed = self.closed.get(full.queue)
         queue, depth, high, low, age_s, draining = full
         # Where only age keeps it closed, nothing is known from how its depth changes.

@@ -15,6 +15,7 @@ from holdfast.core.job import KeyClaim, NewJob
 from holdfast.core.once_options import Debounce
 from holdfast.core.options import NO_OPTIONS, CallOptions, TaskOptions, check_debounce, check_limits
 from holdfast.core.retry import RetryPolicy
+from holdfast.core.trace import headers_of
 from holdfast.core.unique import UniqueClaim
 from holdfast.core.unset import UNSET, given
 
@@ -75,6 +76,7 @@ def build_job(request: Request, config: Config, routing: Routing | None = None) 
         metadata=None
         if options.metadata is None
         else encode_json("metadata", dict(options.metadata), limit=_METADATA_LIMIT),
+        headers=None if options.metadata is None else headers_of(options.metadata),
         delay_s=delay_s,
         run_at=options.run_at,
         expires_in_s=options.expires_in_s,

@@ -2,7 +2,7 @@
 
 Closed, it lets everybody through. `failures` of them within `window_s` open it: nobody passes for `open_for_s`. Then it
 is half open: one run at a time is let through as a probe. Its success closes the breaker, its failure opens it again.
-What ends while it is open began before, and says nothing new.
+What began before that says nothing new, whenever it ends.
 """
 
 from __future__ import annotations
@@ -55,6 +55,15 @@ class BreakerMark(NamedTuple):
     token: int
     failed: bool
     breaker: BreakerGate
+    ran_s: float = 0.0
+    """How long ago the run began, when this is told."""
+
+
+def after_mark(state: BreakerState, now: float, mark: BreakerMark) -> BreakerState:
+    """The breaker after what a run says of it. While it is half open, only runs are heard that began since then."""
+    if state.phase(now) is Phase.HALF_OPEN and state.open_until is not None and now - mark.ran_s < state.open_until:
+        return state
+    return after_failure(state, now, mark.breaker) if mark.failed else after_success(state, now)
 
 
 def after_failure(state: BreakerState, now: float, breaker: BreakerGate) -> BreakerState:

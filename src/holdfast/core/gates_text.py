@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from functools import lru_cache
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from holdfast.core.breaker import BreakerGate
 from holdfast.core.gates import Gate, RateGate, SlotGate, WhenFull
 from holdfast.core.rate import Pace
+
+UNREADABLE: Final = SlotGate("unreadable", 0, "unreadable")
+"""In place of gates that make no sense, as after a slip by hand: such a job waits, visibly, and holds up nobody else.
+An operator may let it run all the same, by a size for this limit."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -21,7 +26,13 @@ def gates_text(gates: tuple[Gate, ...]) -> str | None:
 @lru_cache(1000)
 def read_gates(text: str | None) -> tuple[Gate, ...]:
     """What `gates_text` made. The text is ours alone: users' words in it are keys and names."""
-    return tuple(_gate(*entry) for entry in json.loads(text)) if text else ()
+    if not text:
+        return ()
+    with contextlib.suppress(ValueError, TypeError, RecursionError):
+        entries = json.loads(text)
+        if isinstance(entries, list):
+            return tuple(_gate(*entry) for entry in entries)
+    return (UNREADABLE,)
 
 
 def _listed(gate: Gate) -> list[Any]:
@@ -37,14 +48,12 @@ def _listed(gate: Gate) -> list[Any]:
 
 
 def _gate(kind: str, *values: Any) -> Gate:
-    match kind:
-        case "limit":
-            key, size, name, when_full = values
+    match kind, values:
+        case "limit", [str(key), int(size), str(name), when_full]:
             return SlotGate(key, size, name, WhenFull(when_full))
-        case "rate":
-            key, count, per_s, burst, name = values
+        case "rate", [str(key), int() | float() as count, int() | float() as per_s, int(burst), str(name)] if count > 0:
             return RateGate(key, Pace(count, per_s, burst), name)
-        case "breaker":
-            return BreakerGate(*values)
+        case "breaker", [str(name), int(failures), int() | float() as window_s, int() | float() as open_for_s]:
+            return BreakerGate(name, failures, window_s, open_for_s)
         case _:
             raise ValueError(f"{kind!r} is no kind of gate")

@@ -16,6 +16,8 @@ from holdfast.core.shown import shown
 _UNITS_S: Final = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _TEXT: Final = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*/\s*(\d{0,6})\s*([smhd])\s*")
 _MOST: Final = 1_000_000.0
+_MOST_UNITS: Final = 999_999
+_LONGEST_S: Final = 10 * 365 * 86_400.0
 _TINY_S: Final = 1e-6  # times come back from a store rounded to microseconds
 
 
@@ -32,10 +34,15 @@ class Pace(NamedTuple):
         return self.per_s / self.count
 
     def __str__(self) -> str:
-        count = f"{self.count:g}"
+        """As it could be given, to the last digit: a change that could not be seen in it would not be on record."""
+        count = f"{self.count:.6f}".rstrip("0").rstrip(".")
         for unit, seconds in _UNITS_S.items():
             if self.per_s == seconds:
                 return f"{count}/{unit}"
+        for unit in "sdhm":
+            many = self.per_s / _UNITS_S[unit]
+            if many == int(many) <= _MOST_UNITS:
+                return f"{count}/{many:.0f}{unit}"
         return f"{count}/{self.per_s:g}s"
 
 
@@ -53,7 +60,13 @@ def parse_pace(text: object, *, burst: int | None = None) -> Pace:
         burst = max(1, math.floor(count))
     elif isinstance(burst, bool) or not isinstance(burst, int) or not 1 <= burst <= _MOST:
         raise InvalidOptions(f"burst={shown(burst)}: needs a whole number of runs from 1 to {_MOST:,.0f}")
-    return Pace(count, many * _UNITS_S[unit], burst)
+    pace = Pace(count, many * _UNITS_S[unit], burst)
+    if pace.burst * pace.gap_s > _LONGEST_S:
+        raise InvalidOptions(
+            f"rate={shown(text)}: {burst:,} run{'s' * (burst > 1)} would be earned again after more than ten years; to "
+            "start none at all, pause the task"
+        )
+    return pace
 
 
 def tokens(full_at: float | None, now: float, pace: Pace) -> int:

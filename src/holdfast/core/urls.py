@@ -1,4 +1,4 @@
-"""The texts that say where a store or a Redis is, and a schema's name: checked and fit to be shown; opens nothing."""
+"""The texts that say where a store, a Redis or a port is, and the name of a schema: checked, and fit to be shown."""
 
 from __future__ import annotations
 
@@ -41,6 +41,15 @@ def check_schema(name: str) -> str:
             "beginning with a digit or with 'pg_'"
         )
     return name
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """Host and port of `9464`, `127.0.0.1:9464` or `[::1]:9464`; without a host, this machine alone."""
+    host, colon, port = text.strip().rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if (colon and not host) or not port.isascii() or not port.isdigit() or not len(port) <= 5 or int(port) > 65_535:
+        raise ConfigError(f"{text!r} is not a port to listen at: write 9464, or with a host 0.0.0.0:9464 or [::]:9464")
+    return host or "127.0.0.1", int(port)
 
 
 def sqlite_path(url: str) -> str:

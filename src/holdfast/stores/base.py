@@ -22,6 +22,7 @@ from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.stores.flow import FlowStore
+from holdfast.stores.lead_reports import LeadReports
 from holdfast.stores.parking import ParkingStore
 from holdfast.stores.tenants import TenantStore
 from holdfast.stores.transactions import GuestStore
@@ -304,8 +305,11 @@ class UpkeepStore(Protocol):
         """Cancel what was not started by its deadline."""
         ...
 
-    async def reap_workers(self, *, limit: int) -> Reaped:
-        """Declare workers with expired leases dead and return their jobs; also jobs without a worker row."""
+    async def reap_workers(self, *, limit: int, as_of: float | None = None) -> Reaped:
+        """Declare workers with expired leases dead and return their jobs; also jobs without a worker row.
+
+        `as_of`: a time of the store's clock that the caller believes. Only leases that had run out by then count, so
+        that a clock which is set forward a moment later costs nobody a lease (rule 10)."""
         ...
 
     async def prune_jobs(self, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int: ...
@@ -360,7 +364,7 @@ class QueueStore(TenantStore, Protocol):
         ...
 
 
-class InspectStore(Protocol):
+class InspectStore(LeadReports, Protocol):
     """Reports. Never used for decisions of the engine."""
 
     async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:

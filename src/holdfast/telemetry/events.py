@@ -293,6 +293,15 @@ class QueueOpened:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueRefused:
+    """A caller in this process was told that the queue does not take its job now: it is `full` or `draining`."""
+
+    name: ClassVar[str] = "queue.refused"
+    queue: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class QueueRetriesStretched:
     """More than its share of the queue's runs are retries, in this process: from now on they wait longer."""
 
@@ -367,6 +376,7 @@ Event: TypeAlias = (
     | TransportGarbage
     | QueueClosed
     | QueueOpened
+    | QueueRefused
     | QueueRetriesStretched
     | QueueRetriesEased
     | QueueSettingsIgnored

@@ -84,6 +84,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
     ),
     events.QueueClosed: (WARNING, "queue %(queue)s is full with %(depth)d ready jobs: enqueues wait"),
     events.QueueOpened: (INFO, "queue %(queue)s accepts jobs again, %(depth)d are ready"),
+    events.QueueRefused: (DEBUG, "queue %(queue)s did not take a job: it is %(why)s"),
     events.QueueRetriesStretched: (
         WARNING,
         "queue %(queue)s: retries are more than %(percent)d percent of the runs here and wait longer",

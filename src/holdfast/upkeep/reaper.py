@@ -36,7 +36,7 @@ class Reaper(Periodic):
         self._trusted = trusted
         if not trusted:
             return rest_s
-        reaped = await self.store.reap_workers(limit=_BATCH)
+        reaped = await self.store.reap_workers(limit=_BATCH, as_of=now)
         if reaped.workers or reaped.returned or reaped.ended:
             self.telemetry.emit(WorkersReaped(reaped.workers, reaped.returned + reaped.ended))
         return 0.0 if len(reaped.workers) == _BATCH else rest_s

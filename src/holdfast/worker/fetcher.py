@@ -156,10 +156,12 @@ class Fetcher(Service):
                     # Ordinary work has its share of the time only if there is any; there may be more lonely ones.
                     self._alone_at_once = self._only_alone and not more
             except LeaseLost:
+                self._hinted = True  # the claim has seen nothing: what it was to look at is still to be looked at
                 self._on_lease_lost()  # the heartbeat finds out; a clock that jumped is no loss
                 await self.pause(_RENEWAL_S)
                 continue
             except (StoreError, TimeoutError) as error:
+                self._hinted = True
                 await self.pause(self._health.failed(error))
                 continue
             self._health.worked()

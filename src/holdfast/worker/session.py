@@ -235,6 +235,8 @@ class Session:
         handed_in = False
         try:
             settlement = await self._executor.execute(run)
+            if run.mark is not None:
+                run.mark = run.mark._replace(ran_s=self._clock.monotonic() - run.started_s)
             if self._budgets is not None:
                 settlement = self._budgets.applied(run.job.queue, settlement)
             if settlement is not None and not self.lost.is_set():

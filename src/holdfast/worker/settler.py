@@ -58,7 +58,8 @@ class Settler:
         self._clock = clock
         self._health = health
         self._buffer: list[Settlement] = []
-        self._marks: dict[int, BreakerMark] = {}
+        self._marks: dict[int, tuple[BreakerMark, float]] = {}
+        """With the moment at which each was handed in."""
         self._in_flight = 0
         self._flusher: asyncio.Task[None] | None = None
         self._room = asyncio.Event()
@@ -80,7 +81,7 @@ class Settler:
         """Put an outcome into the buffer, whether there is room or not."""
         self._buffer.append(settlement)
         if mark is not None:
-            self._marks[settlement.token] = mark
+            self._marks[settlement.token] = mark, self._clock.monotonic()
         if self._flusher is None:
             self._flusher = asyncio.get_running_loop().create_task(self._flush_all(), name="settler")
 
@@ -127,9 +128,15 @@ class Settler:
         return list(map(Settled, batch, verdicts))
 
     def _told(self, batch: list[Settlement]) -> None:
-        marks = [mark for each in batch if (mark := self._marks.pop(each.token, None)) is not None]
-        if marks:
-            self._on_marked(marks)
+        marked = [found for each in batch if (found := self._marks.pop(each.token, None)) is not None]
+        if marked:
+            self._on_marked([mark for mark, _ in marked])
+
+    def _marks_of(self, batch: list[Settlement]) -> list[BreakerMark]:
+        """As of now: it may have taken long to reach the store, and meanwhile their runs have not become younger."""
+        marked = [self._marks[each.token] for each in batch if each.token in self._marks] if self._marks else ()
+        now_s = self._clock.monotonic()
+        return [mark._replace(ran_s=mark.ran_s + now_s - at_s) for mark, at_s in marked]
 
     async def _write(self, batch: list[Settlement]) -> list[Verdict]:
         def worth_repeating(error: BaseException) -> bool:
@@ -138,9 +145,8 @@ class Settler:
             self._health.failed(error)
             return True
 
-        marks = [self._marks[each.token] for each in batch if each.token in self._marks] if self._marks else ()
         verdicts = await retry_transient(
-            lambda: self._store.settle_jobs(self._worker, batch, marks=marks),
+            lambda: self._store.settle_jobs(self._worker, batch, marks=self._marks_of(batch)),
             is_transient=worth_repeating,
             give_up_after_s=math.inf,
             backoff=Backoff(0.02, 1.0),

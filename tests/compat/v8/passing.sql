@@ -7,7 +7,7 @@ SELECT * FROM holdfast.claim_limited($1, $2)
 SELECT * FROM holdfast.pick_jobs($1, $2)
 
 -- name: hold
-SELECT * FROM holdfast.hold_gates($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6)
+SELECT * FROM holdfast.hold_gates($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6, $7)
 
 -- name: claim
 SELECT * FROM holdfast.claim_picked($1, $2, $3::uuid[], $4::bool[], $5::uuid[], $6::text[], $7::text[], $8::uuid[],

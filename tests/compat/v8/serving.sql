@@ -38,7 +38,9 @@ FROM holdfast.parked p LEFT JOIN holdfast.job j ON j.id = p.job_id
 WHERE p.reason = $1 AND p.key = $2 ORDER BY p.seq LIMIT $3 FOR UPDATE OF p SKIP LOCKED
 
 -- name: unpark
-DELETE FROM holdfast.parked WHERE job_id = ANY ($1)
+-- With their lanes as they are now: whoever was moved before his row was held stands elsewhere than `waiters` has seen.
+WITH gone AS (DELETE FROM holdfast.parked WHERE job_id = ANY ($1) RETURNING job_id)
+SELECT j.id, j.queue, j.priority FROM gone g JOIN holdfast.job j ON j.id = g.job_id
 
 -- name: give_slots
 INSERT INTO holdfast.slot (job_id, kind, key) SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])
@@ -52,8 +54,13 @@ UPDATE holdfast.gate g SET full_at = f.full_at FROM unnest($1::text[], $2::times
 WHERE g.kind = 'rate' AND g.key = f.key AND g.full_at > f.full_at
 
 -- name: set_due
-UPDATE holdfast.gate g SET due_at = d.due_at, freed = false FROM unnest($1::text[], $2::text[], $3::timestamptz[])
-    AS d (kind, key, due_at) WHERE g.kind = d.kind AND g.key = d.key
+-- `over`: of all that we saw nobody is left. Whoever is there all the same was in somebody's hand: a moment later he is
+-- not, or gone.
+UPDATE holdfast.gate g SET freed = false, due_at = CASE WHEN d.over AND (
+        SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT 1) IS NOT NULL
+    THEN holdfast.clock() + interval '0.1 second' ELSE d.due_at END
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[]) AS d (kind, key, due_at, over)
+WHERE g.kind = d.kind AND g.key = d.key
 
 -- name: due_by
 UPDATE holdfast.gate g SET due_at = least(g.due_at, d.due_at) FROM unnest($1::text[], $2::text[], $3::timestamptz[])

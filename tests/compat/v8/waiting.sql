@@ -26,18 +26,23 @@ DELETE FROM holdfast.expiry e WHERE job_id = ANY ($1)
     AND EXISTS (SELECT 1 FROM holdfast.done d WHERE d.job_id = e.job_id)
 
 -- name: leave_all
--- Out of whatever they wait in; those that were found, and which of the counted states they were in.
+-- Out of whatever they wait in; those that were found, and which of the counted states they were in. With a queue: those
+-- that are still there.
 WITH r AS (DELETE FROM holdfast.ready WHERE ctid = ANY (ARRAY(
-               SELECT ctid FROM holdfast.ready WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED))
+               SELECT ctid FROM holdfast.ready WHERE job_id = ANY ($1) AND ($2::text IS NULL OR queue = $2)
+               FOR UPDATE SKIP LOCKED))
            RETURNING job_id, attempt, queue),
      t AS (DELETE FROM holdfast.timer WHERE ctid = ANY (ARRAY(
-               SELECT ctid FROM holdfast.timer WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED))
+               SELECT ctid FROM holdfast.timer WHERE job_id = ANY ($1) AND ($2::text IS NULL OR queue = $2)
+               FOR UPDATE SKIP LOCKED))
            RETURNING job_id, attempt),
      p AS (DELETE FROM holdfast.parked WHERE ctid = ANY (ARRAY(
-               SELECT ctid FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED))
+               SELECT ctid FROM holdfast.parked WHERE job_id = ANY ($1) AND ($2::text IS NULL OR queue = $2)
+               FOR UPDATE SKIP LOCKED))
            RETURNING job_id, attempt, queue),
      b AS (DELETE FROM holdfast.blocked WHERE ctid = ANY (ARRAY(
-               SELECT ctid FROM holdfast.blocked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED))
+               SELECT ctid FROM holdfast.blocked WHERE job_id = ANY ($1) AND ($2::text IS NULL OR queue = $2)
+               FOR UPDATE SKIP LOCKED))
            RETURNING job_id)
 SELECT job_id, attempt, queue, 'ready' AS state FROM r UNION ALL SELECT job_id, attempt, NULL, NULL FROM t
 UNION ALL SELECT job_id, attempt, queue, 'parked' FROM p UNION ALL SELECT job_id, 0, NULL, NULL FROM b

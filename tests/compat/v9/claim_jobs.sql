@@ -11,7 +11,7 @@ SELECT 1 FROM holdfast.worker WHERE id = $1 AND lease_until > holdfast.clock() F
 SELECT r.job_id, r.queue, r.priority, r.attempt, r.losses, r.crashes, r.attached, r.tag, r.seq,
        j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.gates,
        ARRAY(SELECT s.kind || ' ' || s.key FROM holdfast.slot s WHERE s.job_id = r.job_id) AS slots,
-       EXISTS (SELECT 1 FROM holdfast.rule) AS ruled, holdfast.clock() AS now
+       EXISTS (SELECT 1 FROM holdfast.rule) AS ruled, holdfast.said() AS said, holdfast.clock() AS now
 FROM holdfast.ready r LEFT JOIN holdfast.job j ON j.id = r.job_id
 WHERE r.queue = $1 AND r.priority = $2 AND r.losses >= 2
     AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = r.queue AND s.paused)

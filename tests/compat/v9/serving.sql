@@ -1,20 +1,22 @@
--- Those who wait at gates: who is to be looked after, and what becomes of them.
+-- Those who wait at gates: who is to be looked after, and what becomes of them. Where it is only asked whether anybody
+-- waits, the oldest is asked for: there is one index for that, whatever the statistics say.
 
 -- name: look_after
 SELECT * FROM holdfast.look_after($1::text[], $2::text[], $3)
 
 -- name: due
 -- Gates that are due and in nobody's hand.
-SELECT kind, key FROM holdfast.gate WHERE due_at <= holdfast.clock() ORDER BY due_at LIMIT $1
+SELECT kind, key FROM holdfast.gate WHERE due_at <= (SELECT holdfast.clock()) ORDER BY due_at, kind, key LIMIT $1
 FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: overdue
 -- The same, whoever has them in hand.
-SELECT kind, key FROM holdfast.gate WHERE due_at <= holdfast.clock() ORDER BY due_at LIMIT $1
+SELECT kind, key FROM holdfast.gate WHERE due_at <= (SELECT holdfast.clock()) ORDER BY due_at, kind, key LIMIT $1
 
 -- name: next_due
 SELECT extract(epoch FROM g.due_at - holdfast.clock())::float8 FROM holdfast.gate g
-WHERE g.due_at IS NOT NULL AND EXISTS (SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key)
+WHERE g.due_at IS NOT NULL AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
+    ORDER BY p.seq LIMIT 1) IS NOT NULL
 ORDER BY g.due_at LIMIT 1
 
 -- name: preview
@@ -36,7 +38,9 @@ FROM holdfast.parked p LEFT JOIN holdfast.job j ON j.id = p.job_id
 WHERE p.reason = $1 AND p.key = $2 ORDER BY p.seq LIMIT $3 FOR UPDATE OF p SKIP LOCKED
 
 -- name: unpark
-DELETE FROM holdfast.parked WHERE job_id = ANY ($1)
+-- With their lanes as they are now: whoever was moved before his row was held stands elsewhere than `waiters` has seen.
+WITH gone AS (DELETE FROM holdfast.parked WHERE job_id = ANY ($1) RETURNING job_id)
+SELECT j.id, j.queue, j.priority FROM gone g JOIN holdfast.job j ON j.id = g.job_id
 
 -- name: give_slots
 INSERT INTO holdfast.slot (job_id, kind, key) SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])
@@ -50,8 +54,13 @@ UPDATE holdfast.gate g SET full_at = f.full_at FROM unnest($1::text[], $2::times
 WHERE g.kind = 'rate' AND g.key = f.key AND g.full_at > f.full_at
 
 -- name: set_due
-UPDATE holdfast.gate g SET due_at = d.due_at, freed = false FROM unnest($1::text[], $2::text[], $3::timestamptz[])
-    AS d (kind, key, due_at) WHERE g.kind = d.kind AND g.key = d.key
+-- `over`: of all that we saw nobody is left. Whoever is there all the same was in somebody's hand: a moment later he is
+-- not, or gone.
+UPDATE holdfast.gate g SET freed = false, due_at = CASE WHEN d.over AND (
+        SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT 1) IS NOT NULL
+    THEN holdfast.clock() + interval '0.1 second' ELSE d.due_at END
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[]) AS d (kind, key, due_at, over)
+WHERE g.kind = d.kind AND g.key = d.key
 
 -- name: due_by
 UPDATE holdfast.gate g SET due_at = least(g.due_at, d.due_at) FROM unnest($1::text[], $2::text[], $3::timestamptz[])
@@ -61,13 +70,15 @@ UPDATE holdfast.gate g SET due_at = least(g.due_at, d.due_at) FROM unnest($1::te
 -- Gates that somebody waits at, and that nobody has in hand, a bounded number at a time.
 UPDATE holdfast.gate SET due_at = holdfast.clock() WHERE ctid = ANY (ARRAY(
     SELECT g.ctid FROM holdfast.gate g WHERE (g.due_at IS NULL OR g.due_at > holdfast.clock())
-        AND EXISTS (SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key)
+        AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
+            ORDER BY p.seq LIMIT 1) IS NOT NULL
     LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING true
 
 -- name: not_due
 SELECT g.kind, g.key FROM holdfast.gate g WHERE (g.due_at IS NULL OR g.due_at > holdfast.clock())
-    AND EXISTS (SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key) LIMIT $1
+    AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
+        ORDER BY p.seq LIMIT 1) IS NOT NULL LIMIT $1
 
 -- name: make_gates
 -- A gate that somebody waits at has a row, also where an earlier version has parked him.
@@ -122,7 +133,7 @@ LEFT JOIN holdfast.job j ON j.id = oldest.job_id LEFT JOIN holdfast.gate g ON g.
 -- What is taken of gates, without holding them.
 SELECT g.kind, g.key, (SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = g.kind), x.full_at, b.recent,
        b.open_until, b.held, (SELECT count(*) FROM (
-           SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key LIMIT $3) n)
+           SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT $3) n)
 FROM unnest($1::text[], $2::text[]) AS g (kind, key)
 LEFT JOIN holdfast.gate x ON x.kind = g.kind AND x.key = g.key
 LEFT JOIN holdfast.breaker b ON g.kind = 'breaker' AND b.name = g.key
@@ -131,7 +142,8 @@ LEFT JOIN holdfast.breaker b ON g.kind = 'breaker' AND b.name = g.key
 -- Some gates that somebody has a slot of, waits at, or has spent tokens of.
 SELECT g.kind, g.key FROM holdfast.gate g
 WHERE g.full_at > holdfast.clock() OR EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.key = g.key AND s.kind = g.kind)
-    OR EXISTS (SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key)
+    OR (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
+        ORDER BY p.seq LIMIT 1) IS NOT NULL
 ORDER BY g.kind, g.key LIMIT $1
 
 -- name: somewhere
@@ -149,4 +161,4 @@ FOR NO KEY UPDATE SKIP LOCKED
 -- Of those that are held: what nobody uses. A statement of its own, which sees what was committed before they were held.
 DELETE FROM holdfast.gate g WHERE g.ctid = ANY ($1::text[]::tid[]) AND (g.full_at IS NULL OR g.full_at <= holdfast.clock())
     AND NOT EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.key = g.key AND s.kind = g.kind)
-    AND NOT EXISTS (SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key)
+    AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT 1) IS NULL

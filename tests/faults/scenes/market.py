@@ -9,7 +9,9 @@ from tests.faults.scenes.cast import Cast
 from tests.history import Answer
 
 from holdfast.core.fairness import Lane
+from holdfast.core.gates import RateGate
 from holdfast.core.job import NewJob
+from holdfast.core.rate import Pace
 from holdfast.core.settlement import UNKNOWN_TASK, Bury, Park
 from holdfast.stores.base import Store
 from holdfast.testing.contracts.arrange import ERROR, LONG_S, a_call, a_job, enlist
@@ -20,6 +22,7 @@ SIDE = "side"
 LEFTOVER = "leftover"
 _ORPHANED_AFTER_S = 0.4
 LONG_AGO_S = 30 * 86_400
+_TURNSTILE = RateGate("turnstile", Pace(1, 0.3, 1))
 
 
 async def open_shop(cast: Cast) -> None:
@@ -43,6 +46,8 @@ async def stock(cast: Cast) -> None:
     store = cast.hf._open_store()
     await _park(cast, store)
     await _orphan(cast, store)
+    for n in (13, 14):  # the second of them waits for its token
+        await _insert(cast, store, a_job(task="work", payload=a_call(n), gates=(_TURNSTILE,)))
 
 
 async def _insert(cast: Cast, store: Store, job: NewJob) -> None:

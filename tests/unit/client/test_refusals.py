@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.client.refusals import Refusals
 from holdfast.runtime.clock import ManualClock
 from holdfast.stores.base import Full
+from holdfast.telemetry.events import QueueRefused
 from holdfast.telemetry.hub import Telemetry
 
 
@@ -26,3 +27,12 @@ def test_by_how_its_depth_drains_as_long_as_that_keeps_it_closed() -> None:
 def test_where_only_age_keeps_it_closed_the_drain_says_nothing() -> None:
     assert told(9, 8, age_s=50.0) == 5.0
     assert told(5, 5, age_s=50.0) == 5.0
+
+
+def test_every_refusal_is_told() -> None:
+    telemetry, heard = Telemetry(), list[object]()
+    telemetry.attach(heard.append, only=QueueRefused)
+    refusals = Refusals(clock=ManualClock(), telemetry=telemetry)
+    refusals.error(Full("mail", 100, 100, 10))
+    refusals.error(Full("mail", 5, 100, 10, draining=True))
+    assert heard == [QueueRefused("mail", "full"), QueueRefused("mail", "draining")]

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.breaker import CLOSED, BreakerGate, BreakerState, Phase, after_failure, after_success
+from holdfast.core.breaker import (
+    CLOSED,
+    BreakerGate,
+    BreakerMark,
+    BreakerState,
+    Phase,
+    after_failure,
+    after_mark,
+    after_success,
+)
 
 BANK = BreakerGate("bank", failures=3, window_s=60.0, open_for_s=30.0)
 
@@ -92,3 +102,15 @@ def test_it_is_open_only_after_so_many_failures(told: list[tuple[float, bool]], 
             assert after is (Phase.OPEN if failure else Phase.CLOSED), "one probe decides"
         assert state.phase(now + gate.open_for_s) is not Phase.OPEN, "never for longer than it says"
         assert len(state.recent) < max(2, failures) or failures == 1
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_half_open_only_those_are_heard_that_began_since_then(failed: bool) -> None:
+    half_open = BreakerState((), 100.0)
+    before, probe = (BreakerMark(1, failed, BANK, ran_s) for ran_s in (10.5, 10.0))
+    assert after_mark(half_open, 110.0, before) == half_open
+    assert after_mark(half_open, 110.0, probe) == (BreakerState((), 140.0) if failed else CLOSED)
+
+
+def test_a_failure_counts_for_a_closed_breaker_however_long_the_run_was() -> None:
+    assert after_mark(CLOSED, 100.0, BreakerMark(1, True, BANK, 99.0)) == BreakerState((100.0,))

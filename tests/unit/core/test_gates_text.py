@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.breaker import BreakerGate
-from holdfast.core.gates import Gate, RateGate, SlotGate, WhenFull
-from holdfast.core.gates_text import gates_text, read_gates
+from holdfast.core.gates import Candidate, Gate, RateGate, SlotGate, Usage, Waits, WhenFull, admit
+from holdfast.core.gates_text import UNREADABLE, gates_text, read_gates
 from holdfast.core.rate import Pace
 
 words = st.text(max_size=30)
@@ -43,7 +43,16 @@ def test_the_text_is_the_same_in_every_version() -> None:
     assert read_gates(json.dumps(json.loads(text), indent=2)) == some
 
 
-@pytest.mark.parametrize("text", ['[["door","x"]]', '[["limit","k"]]', '[["limit","k",1,"","else"]]'])
-def test_what_is_no_gate_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        read_gates(text)
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[", "{}", "1", "[1]", "[[]]", '[["door","x"]]', '[["limit","k"]]', '[["limit","k",1,"","else"]]'),
+        *('[["limit","k","1","","wait"]]', '[["rate","k",0,1,1,""]]', '[["rate","k",1,"s",1,""]]', "[" * 100_000),
+        *('[["breaker","b",1,1]]', '[["limit","k",1,"","wait"],["door"]]'),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_what_is_no_gate_is_one_that_nobody_passes(text: str) -> None:
+    assert read_gates(text) == (UNREADABLE,)
+    [admission] = admit([Candidate("t", "q", "", read_gates(text))], Usage(0.0))
+    assert isinstance(admission, Waits)

@@ -25,6 +25,10 @@ paces = st.builds(Pace, st.sampled_from([0.5, 1.0, 3.0, 100.0]), st.sampled_from
         (" 1 / 2 h ", Pace(1, 7200, 1), "1/7200s"),
         ("0.5/s", Pace(0.5, 1, 1), "0.5/s"),
         ("2.75/d", Pace(2.75, 86_400, 2), "2.75/d"),
+        ("1/365d", Pace(1, 31_536_000, 1), "1/365d"),
+        ("1000000/s", Pace(1e6, 1, 1_000_000), "1000000/s"),
+        ("123456.7/s", Pace(123_456.7, 1, 123_456), "123456.7/s"),
+        ("0.000001/5m", Pace(0.000001, 300, 1), "0.000001/300s"),
     ],
 )
 def test_a_text_says_a_pace(text: str, pace: Pace, said: str) -> None:
@@ -49,6 +53,15 @@ def test_what_is_no_pace_is_refused_with_an_example(text: object) -> None:
 def test_a_pace_without_sense_is_refused(text: str) -> None:
     with pytest.raises(InvalidOptions, match="needs more than 0 and at most 1,000,000 runs per unit of time"):
         parse_pace(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "burst"),
+    [("1/999999d", None), ("0.000001/d", None), ("1/365d", 11), ("1/d", 1_000_000), ("0.000001/999999d", 1)],
+)
+def test_a_bucket_that_nobody_sees_full_again_is_refused(text: str, burst: int | None) -> None:
+    with pytest.raises(InvalidOptions, match=r"^rate=.* would be earned again after more than ten years; .*pause"):
+        parse_pace(text, burst=burst)
 
 
 @pytest.mark.parametrize("burst", [0, -1, 1.5, "3", True, 1_000_001])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -188,5 +189,30 @@ def test_what_runs_say_about_breakers_is_written_with_them_and_told() -> None:
             assert told == marks
             [info] = await it.store.breakers()
             assert (info.name, info.phase) == ("bank", Phase.OPEN)
+
+    asyncio.run(run())
+
+
+def test_runs_grow_older_while_the_store_is_away() -> None:
+    """A success from before the breaker opened is not taken for that of a probe because it was told late."""
+    gate = BreakerGate("bank", 1, 60.0, 30.0)
+
+    async def run() -> None:
+        async with desk(jobs=1) as it:
+            ages: list[float] = []
+            settle_jobs, outage_s = it.store.settle_jobs, 0.05
+
+            async def settling(*args: Any, marks: Sequence[BreakerMark]) -> list[Verdict]:
+                ages.extend(mark.ran_s for mark in marks)
+                if len(ages) == 1:
+                    await asyncio.sleep(outage_s)
+                    raise StoreUnavailable("away")
+                return await settle_jobs(*args, marks=marks)
+
+            it.store.settle_jobs = settling  # type: ignore[assignment,method-assign]
+            it.settler.submit(it.runs[0], BreakerMark(it.runs[0].token, failed=False, breaker=gate, ran_s=7.0))
+            await it.settler.close()
+            assert ages[0] >= 7.0
+            assert ages[1] >= ages[0] + outage_s
 
     asyncio.run(run())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from holdfast.core.breaker import CLOSED, BreakerMark, BreakerState, Phase, after_failure, after_success
+from holdfast.core.breaker import CLOSED, BreakerMark, BreakerState, Phase, after_mark
 from holdfast.core.gates import Barrier, Place
 from holdfast.core.queue import MOST_COUNTED
 from holdfast.stores.flow import BreakerInfo
@@ -34,8 +34,7 @@ async def write_marks(tx: Tx, locked: Locked, marks: Iterable[BreakerMark]) -> N
     states = locked.states
     now, after = tx.now.timestamp(), dict(states)
     for mark in marks:
-        state = after[mark.breaker.name]
-        after[mark.breaker.name] = after_failure(state, now, mark.breaker) if mark.failed else after_success(state, now)
+        after[mark.breaker.name] = after_mark(after[mark.breaker.name], now, mark)
     await write_breakers(tx, {name: state for name, state in after.items() if state != states[name]})
     if blank := [name for name in locked.fresh if after[name] == CLOSED]:
         await tx.fetch("rules.drop_breakers", blank)

@@ -103,19 +103,21 @@ _place_in_lane = itemgetter(_KIND + 1, _SEQ)
 
 
 async def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> tuple[Claim, Judged]:
-    """One job that must run alone. Never two: the death of the one would be laid at the other's door."""
+    """One job that must run alone. Never two: the death of the one would be laid at the other's door.
+
+    Nor is a second one looked at where the first has to wait: its gates would be held after those of the first, not in
+    the order that everybody keeps. Whoever asks again comes to it.
+    """
     await _hold_lease(tx, worker)
     scanned = {lane: 0 for lane, quota in lanes.items() if quota > 0}
     waiting = {Lane(*row) for row in await tx.fetch("claim_jobs.lonely_lanes")}
-    judged = Judged([])
     for lane in scanned:
         rows = await tx.fetch("claim_jobs.pick_alone", *lane) if lane in waiting else []
-        scanned[lane] = len(rows)
-        found = await take(tx, worker, rows)
-        judged = found._replace(parked=found.parked | judged.parked) if rows else judged
-        if found.jobs:
-            break
-    return Claim(judged.jobs, scanned), judged
+        if rows:
+            scanned[lane] = len(rows)
+            judged = await take(tx, worker, rows)
+            return Claim(judged.jobs, scanned), judged
+    return Claim([], scanned), Judged([])
 
 
 async def claim_parked(tx: Tx, worker: WorkerId, lanes: Collection[Lane], tasks: Sequence[str]) -> tuple[Claim, Judged]:

@@ -52,16 +52,23 @@ def places_for(candidates: Sequence[Candidate], rules: Rules) -> set[Place]:
 
 
 async def hold(
-    tx: Tx, places: Collection[Place], job_ids: Sequence[JobId], rules: Rules, *, claiming: bool = False
+    tx: Tx,
+    places: Collection[Place],
+    job_ids: Sequence[JobId],
+    rules: Rules,
+    *,
+    claiming: bool = False,
+    said: str | None = None,
 ) -> Held:
     """Wait until nobody else has one of these in hand; from then on it is `tx.now`.
 
-    `claiming`: a limit of which a slot was freed for those who wait there is full for whoever comes now.
+    `claiming`: a limit of which a slot was freed for those who wait there is full for whoever comes now; and if
+    operators do not say any more what they have `said`, the transaction is to be repeated.
     """
     if not places:
         return Held(Usage(tx.now.timestamp(), rules=rules), {}, frozenset())
     keys = ([place.key for place in places if place.barrier is barrier] for barrier in _KINDS)
-    (*_, tx.now), *rows = map(tuple, await tx.fetch("passing.hold", *keys, job_ids, claiming))
+    (*_, tx.now), *rows = map(tuple, await tx.fetch("passing.hold", *keys, job_ids, claiming, said))
     usage = Usage(tx.now.timestamp(), rules=rules)
     slots: defaultdict[JobId, set[Place]] = defaultdict(set)
     for job_id, kind, key, held, full_at, recent, open_until, is_held, _ in rows:

@@ -35,6 +35,9 @@ async def prepare(engine: Engine, job_ids: Sequence[JobId], queue: str) -> None:
 async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, priority: int | None) -> int:
     """Those that wait; ready ones go to the tail of the new lane, in the order given. Those that are there already keep
     their places, so that a repeated call is the same as one."""
+    # Held first: from then on nobody else moves them, so that what is read next holds.
+    free = {row[0] for row in await tx.fetch("moving.ready", job_ids)}
+    waiting_in = {row["job_id"]: row["queue"] for row in await tx.fetch("moving.parked", job_ids)}
     lanes = {}
     for job_id, old_queue, old_priority, _ in await tx.fetch("moving.lanes", job_ids):
         lane = (old_queue if queue is None else queue, old_priority if priority is None else priority)
@@ -43,9 +46,8 @@ async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, prio
     wanted = [job_id for job_id in dict.fromkeys(job_ids) if job_id in lanes]
     if not wanted:
         return 0
-    free = {row[0] for row in await tx.fetch("moving.ready", wanted)}
     ready = [job_id for job_id in wanted if job_id in free]
-    parked = {row["job_id"]: row["queue"] for row in await tx.fetch("moving.parked", wanted)}
+    parked = {job_id: waiting_in[job_id] for job_id in wanted if job_id in waiting_in}
     moved = [*ready, *parked, *(row[0] for row in await tx.fetch("moving.shift", wanted, queue))]
     await tx.fetch("moving.bodies", moved, queue, priority)
     await free_slots(tx, ready)  # they were kept for their turn, which they give up

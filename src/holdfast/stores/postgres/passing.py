@@ -54,7 +54,7 @@ async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> Judged:
     candidates = [_candidate(row) for row in left]
     has = {place for row in rows for place in _slots(row)}
     holders = [row["job_id"] for row in rows if row["slots"]]
-    held = await hold(tx, places_for(candidates, rules) | has, holders, rules, claiming=True)
+    held = await hold(tx, places_for(candidates, rules) | has, holders, rules, claiming=True, said=rows[0]["said"])
     expired = [row for row in left if row["expires_at"] is not None and row["expires_at"] <= tx.now]
     for place in (place for row in (*headless, *expired) for place in held.slots.get(row["job_id"], ())):
         held.usage.held[place] -= 1  # they are about to end, and those behind them may go
@@ -131,6 +131,7 @@ async def _write(
             waiting[row["queue"]] += 1
             if candidate.has:
                 freed.append(job_id)
+                tx.freed |= candidate.has
             if verdict.until is not None:
                 due[verdict.at] = min(due.get(verdict.at, verdict.until), verdict.until)
     moved = {job_id for job_id, *_ in (*leased, *parked)}

@@ -140,6 +140,8 @@ class _Line:
         self.skipped: list[tuple[Record, Skipped]] = []
         self.due: dict[Place, float | None] = {}
         """When to look at the gates again that were served."""
+        self.over: set[Place] = set()
+        """Those of them where nobody is left of all that we saw."""
         self.spent: set[str] = set()
         """Rates of which tokens are meant for those who were let go."""
         self.probed: set[Place] = set()
@@ -201,7 +203,10 @@ def _judge(place: Place, waiters: Sequence[Record], held: Held, line: _Line, *, 
             if verdict.until is None and verdict.at in line.probed:  # the same for whoever goes on to that breaker
                 verdict = verdict._replace(until=now + _AGAIN_S)
             line.moved.append((row, verdict))
-    return now if len(waiters) == many else None
+    if len(waiters) == many:
+        return now
+    line.over.add(place)
+    return None
 
 
 def _ask(candidate: Candidate, usage: Usage, *, served: bool) -> Admission:
@@ -214,13 +219,16 @@ def _ask(candidate: Candidate, usage: Usage, *, served: bool) -> Admission:
 
 async def _write(tx: Tx, line: _Line) -> None:
     gone = [row for row, _ in line.let_go] + [row for row, _ in line.skipped]
-    if gone:
-        await tx.fetch("serving.unpark", [row["job_id"] for row in gone])
+    found = await tx.fetch("serving.unpark", [row["job_id"] for row in gone]) if gone else ()
+    lanes = {job_id: {"queue": queue, "priority": priority} for job_id, queue, priority in found}
     for row in gone:
         tx.parked(row["counted"], -1)
     await tx.many("serving.give_slots", [(row["job_id"], *place) for row, places in line.let_go for place in places])
     await tx.enter_ready(
-        [place_of(row)._replace(attached=row["attached"] or bool(places)) for row, places in line.let_go]
+        [
+            place_of(row)._replace(attached=row["attached"] or bool(places), **lanes.get(row["job_id"], {}))
+            for row, places in line.let_go
+        ]
     )
     await end_jobs(
         tx,
@@ -231,7 +239,7 @@ async def _write(tx: Tx, line: _Line) -> None:
     )
     await tx.many("serving.move", [(row["job_id"], *verdict.at) for row, verdict in line.moved])
     await tx.many("serving.fill", [(key, moment(full_at)) for key, full_at in line.full_at.items()])
-    due = [(*place, None if at is None else moment(at)) for place, at in line.due.items()]
+    due = [(*place, None if at is None else moment(at), place in line.over) for place, at in line.due.items()]
     await tx.many("serving.set_due", due)
     later: dict[Place, float] = {}
     for _, verdict in line.moved:
@@ -239,5 +247,5 @@ async def _write(tx: Tx, line: _Line) -> None:
             later[verdict.at] = min(later.get(verdict.at, verdict.until), verdict.until)
     await tx.many("serving.due_by", [(*place, moment(at)) for place, at in later.items()])
     await replace_others(tx, [(row["job_id"], verdict, row["seq"]) for row, verdict in line.moved])
-    if later or any(at is not None for *_, at in due):
+    if later or any(at is not None for at in line.due.values()):
         tx.hints |= Hint.TIMER

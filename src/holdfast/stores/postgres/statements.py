@@ -1,4 +1,9 @@
-"""Loads the SQL files that lie beside this module; the schema's name is all that is ever put into them, once."""
+"""Loads the SQL files that lie beside this module; the schema's name is all that is ever put into them, once.
+
+Rows that belong to given ids are joined by `x.job_id = ANY (ARRAY[y.job_id])`, which finds what `x.job_id = y.job_id`
+finds, but which the planner can only use to look them up, one by one. With the plain form it may read the whole table
+instead, when statistics from before a backlog say that there is nothing in it (decision 0101).
+"""
 
 from __future__ import annotations
 

@@ -259,8 +259,8 @@ class PostgresStore(ClaimVerbs):
     async def expire_jobs(self, *, limit: int) -> int:
         return await self._do("expire_jobs", partial(waiting.expire_jobs, limit=limit))
 
-    async def reap_workers(self, *, limit: int) -> Reaped:
-        return await self._do("reap_workers", partial(workers.reap_workers, limit=limit))
+    async def reap_workers(self, *, limit: int, as_of: float | None = None) -> Reaped:
+        return await self._do("reap_workers", partial(workers.reap_workers, limit=limit, as_of=as_of))
 
     async def prune_jobs(self, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int:
         prune = partial(ended.prune_jobs, keep_succeeded_s=keep_succeeded_s, keep_cancelled_s=keep_cancelled_s)
@@ -283,6 +283,10 @@ class PostgresStore(ClaimVerbs):
 
     async def resign(self, role: str, holder: WorkerId) -> None:
         await self._engine.call("resign", self._engine.verbs, "leader.resign", role, holder)
+
+    async def leading(self, role: str) -> Lead | None:
+        rows = await self._engine.query("leader.leading", role)
+        return Lead(rows[0][0]) if rows else None
 
     # ------------------------------------------------------------ dead letters
 

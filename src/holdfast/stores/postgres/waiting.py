@@ -35,7 +35,7 @@ async def expire_jobs(tx: Tx, *, limit: int) -> int:
 async def purge_queue(tx: Tx, queue: str, *, reason: str, limit: int) -> int:
     """Cancel what waits in a queue, a bounded number at a time."""
     waiting = [row[0] for row in await tx.fetch("waiting.waiting_in_queue", queue, limit)]
-    return len(await _end_waiting(tx, waiting, reason=reason))
+    return len(await _end_waiting(tx, waiting, reason=reason, queue=queue))
 
 
 async def cancel_jobs(tx: Tx, job_ids: Sequence[JobId], *, reason: str) -> list[CancelAnswer]:
@@ -73,11 +73,12 @@ def _in_order(job_ids: Sequence[JobId], answers: dict[JobId, CancelAnswer]) -> l
     return found
 
 
-async def _end_waiting(tx: Tx, job_ids: Sequence[JobId], *, reason: str) -> list[JobId]:
-    """Take the jobs out of whatever they wait in and end them as cancelled; those that did wait."""
+async def _end_waiting(tx: Tx, job_ids: Sequence[JobId], *, reason: str, queue: str | None = None) -> list[JobId]:
+    """Take the jobs out of whatever they wait in and end them as cancelled; those that did wait. With a queue, those
+    that wait there: others may have been moved away."""
     if not job_ids:
         return []
-    left = await tx.fetch("waiting.leave_all", job_ids)
+    left = await tx.fetch("waiting.leave_all", job_ids, queue)
     for row in left:
         if row["state"] == State.READY:
             tx.left_ready(row["queue"])

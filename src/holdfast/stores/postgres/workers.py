@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 
 from holdfast.core.cause import Cause
 from holdfast.core.job import ErrorInfo, WorkerId
@@ -16,9 +17,10 @@ from holdfast.stores.postgres.transaction import Tx
 UNPARKED_AT_ONCE = 1000
 
 
-async def reap_workers(tx: Tx, *, limit: int) -> Reaped:
+async def reap_workers(tx: Tx, *, limit: int, as_of: float | None) -> Reaped:
     """Workers whose lease ran out are dead: their jobs go back to their places, or end."""
-    expired = [row[0] for row in await tx.fetch("workers.expired", tx.now, limit)]
+    by = tx.now if as_of is None else min(tx.now, datetime.fromtimestamp(as_of, UTC))
+    expired = [row[0] for row in await tx.fetch("workers.expired", by, limit)]
     rows = await tx.fetch("workers.leases_of", expired) if expired else []
     rows += await tx.fetch("workers.leases_without_worker", limit)
     lost = [Lease._make(row) for row in rows]

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.core.breaker import CLOSED, BreakerMark, BreakerState, after_failure, after_success
+from holdfast.core.breaker import CLOSED, BreakerMark, BreakerState, after_mark
 from holdfast.core.queue import MOST_COUNTED
 from holdfast.stores.flow import BreakerInfo
 from holdfast.stores.sqlite.statements import load
@@ -34,7 +34,7 @@ def mark(tx: Tx, marks: Sequence[BreakerMark]) -> dict[str, BreakerState]:
         before = state = read(tx.db, name)
         for each in marks:
             if each.breaker.name == name:
-                state = after_failure(state, tx.now, each.breaker) if each.failed else after_success(state, tx.now)
+                state = after_mark(state, tx.now, each)
         if state != before:
             write(tx, name, state)
         if state.open_until != before.open_until:

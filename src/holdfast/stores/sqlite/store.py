@@ -200,8 +200,8 @@ class SqliteStore:
     async def expire_jobs(self, *, limit: int) -> int:
         return await self._writer.submit("expire_jobs", partial(waiting.expire_jobs, limit=limit))
 
-    async def reap_workers(self, *, limit: int) -> Reaped:
-        return await self._writer.submit("reap_workers", partial(workers.reap_workers, limit=limit))
+    async def reap_workers(self, *, limit: int, as_of: float | None = None) -> Reaped:
+        return await self._writer.submit("reap_workers", partial(workers.reap_workers, limit=limit, as_of=as_of))
 
     async def prune_jobs(self, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int:
         prune = partial(ended.prune_jobs, keep_succeeded_s=keep_succeeded_s, keep_cancelled_s=keep_cancelled_s)
@@ -224,6 +224,9 @@ class SqliteStore:
 
     async def resign(self, role: str, holder: WorkerId) -> None:
         await self._writer.submit("resign", partial(leader.resign, role=role, holder=holder))
+
+    async def leading(self, role: str) -> Lead | None:
+        return await self._reports.query(partial(leader.leading, role=role, now=self._clock.now()))
 
     # ------------------------------------------------------------ dead letters
 

@@ -37,9 +37,10 @@ def renew_worker(tx: Tx, worker: WorkerId, *, lease_s: float, held_for_s: float,
     return Renewal(tx.now, [HeldJob(UUID(bytes=job_id), token) for job_id, token in held])
 
 
-def reap_workers(tx: Tx, *, limit: int) -> Reaped:
+def reap_workers(tx: Tx, *, limit: int, as_of: float | None) -> Reaped:
     """Workers whose lease ran out are dead: their jobs go back to their places, or end."""
-    expired = [row[0] for row in tx.db.execute(SQL["expired"], (tx.now, limit)).fetchall()]
+    by = tx.now if as_of is None else min(tx.now, as_of)
+    expired = [row[0] for row in tx.db.execute(SQL["expired"], (by, limit)).fetchall()]
     lost = [row for worker in expired for row in tx.db.execute(SQL["leases_of"], (worker,)).fetchall()]
     lost += tx.db.execute(SQL["leases_without_worker"], (limit,)).fetchall()
     returned = 0

@@ -115,6 +115,21 @@ async def check_one_batch_may_tell_of_several_breakers(store: Store) -> None:
     assert await _phase(store) is Phase.CLOSED
 
 
+async def check_half_open_it_hears_of_its_probe_alone(store: Store) -> None:
+    old = [await start(store, gates=(BRIEF,)) for _ in range(2)]
+    await _opened(store, BRIEF)
+    probe = await start(store, gates=(BRIEF,))
+    for run, settled, failed in (
+        (old[0], Succeed(old[0].id, old[0].token, None), False),
+        (old[1], Bury(old[1].id, old[1].token, "it failed", ERROR), True),
+    ):
+        mark = BreakerMark(run.token, failed, BRIEF, ran_s=LONG_S)
+        assert await store.settle_jobs(run.worker, [settled], marks=[mark]) == [Verdict.APPLIED]
+        assert await _phase(store) is Phase.HALF_OPEN, "that run began before the breaker opened"
+    await _succeed(store, probe, BRIEF)
+    assert await _phase(store) is Phase.CLOSED
+
+
 async def check_half_open_lets_one_through_at_a_time(store: Store) -> None:
     await _opened(store, BRIEF)
     assert await _phase(store) is Phase.HALF_OPEN, "its time is over"

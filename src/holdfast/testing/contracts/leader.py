@@ -99,3 +99,20 @@ async def check_of_many_who_ask_at_once_one_leads(store: Store) -> None:
         crowd.remove(leader)
         await store.resign(ROLE, leader)
     assert terms == sorted(set(terms)), f"each has a term of its own, higher than the one before: {terms}"
+
+
+async def check_who_leads_is_told(store: Store) -> None:
+    one, other = uuid4(), uuid4()
+    assert await store.leading(ROLE) is None, "nobody has asked for it"
+    first = await _led(store, one)
+    assert await store.leading(ROLE) == Lead(first)
+    assert await store.leading("another") is None, "that is another role"
+    await store.resign(ROLE, one)
+    assert await store.leading(ROLE) is None, "nobody holds it any more"
+    second = await _led(store, other)
+    assert await store.leading(ROLE) == Lead(second)
+
+
+async def check_a_lead_that_ran_out_is_nobodys(store: Store) -> None:
+    await _led(store, uuid4(), lease_s=0)
+    assert await store.leading(ROLE) is None

@@ -56,6 +56,16 @@ async def check_an_expired_workers_jobs_return_uncharged(store: Store) -> None:
     assert [worker.id for worker in await store.list_workers()] == [other.worker], "the dead are not listed"
 
 
+async def check_only_leases_count_that_had_run_out_by_the_time_that_is_believed(store: Store) -> None:
+    believed = await store.now()
+    worker = await enlist(store, lease_s=0)
+    assert await store.reap_workers(limit=PLENTY, as_of=believed - LONG_S) == Reaped((), 0, 0), "it lived at that time"
+    assert await store.reap_workers(limit=PLENTY, as_of=believed + LONG_S) == Reaped((worker,), 0, 0), "it has expired"
+    later = await enlist(store)
+    assert await store.reap_workers(limit=PLENTY, as_of=believed + 10 * LONG_S) == Reaped((), 0, 0), "the store knows"
+    assert [each.id for each in await store.list_workers()] == [later], "its clock has not come so far"
+
+
 async def check_an_idle_worker_is_reaped_as_well(store: Store) -> None:
     worker = await enlist(store, lease_s=0)
     assert await store.reap_workers(limit=PLENTY) == Reaped((worker,), 0, 0), "it has expired"

@@ -7,6 +7,7 @@ common (its terms) is put together once.
 
     header   worker id, beat, loop lag, slots taken, jobs done, when lonely jobs were last seen, rows in use
     row      job id, began, overdue from, limit, verdict for that case (`core.overdue`), name of the task, token
+    margin   not ours: whoever counts what happens in the process (`holdfast.observability`) counts there
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _ID_AT, _BEAT_AT, _LAG_AT, _TAKEN_AT, _DONE_AT, _LONELY_AT, _ROWS_AT = 0, 16, 24
 _NOBODY: Final = bytes(16)
 _TASK_BYTES: Final = 72
 SIZE: Final = _HEADER_BYTES + MOST_ROWS * _ROW.size
+MARGIN: Final = 1024 * 1024
 
 
 class RunSeen(NamedTuple):
@@ -73,8 +75,8 @@ class Board:
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self._memory = mmap.mmap(fd, SIZE)
-        self._numbers = memoryview(self._memory).cast("q")
+        self._memory = mmap.mmap(fd, 0)  # all of it: another version of us may have made it with less of a margin
+        self._numbers = memoryview(self._memory)[:SIZE].cast("q")
         self._free: list[int] = []
         self._rows = 0
 
@@ -87,7 +89,7 @@ class Board:
             with tempfile.TemporaryFile() as file:
                 fd = os.dup(file.fileno())
         try:
-            os.ftruncate(fd, SIZE)
+            os.ftruncate(fd, SIZE + MARGIN)
             return cls(fd)
         except BaseException:
             os.close(fd)
@@ -99,6 +101,11 @@ class Board:
         os.close(self.fd)
 
     # ------------------------------------------------------------ the worker process writes
+
+    @property
+    def margin(self) -> memoryview:
+        """To be written to as anybody likes; empty until then, and perhaps of no length."""
+        return memoryview(self._memory)[SIZE:]
 
     def introduce(self, worker: WorkerId | None) -> None:
         """Say who this is, before the store hears of it: whoever dies in between can still be handed back.
@@ -147,6 +154,10 @@ class Board:
         return at
 
     # ------------------------------------------------------------ the supervisor reads
+
+    def read_margin(self) -> bytes:
+        """What the process has written there, as it stands now."""
+        return self._memory[SIZE:]
 
     def worker(self) -> WorkerSeen:
         identity = self._memory[_ID_AT : _ID_AT + 16]

@@ -56,12 +56,18 @@ class Supervisor:
         telemetry: Telemetry,
         cut_short_code: int,
         hopeless_codes: Sequence[int] = (),
+        on_settings: Callable[[Config], None] = lambda config: None,
+        on_gone: Callable[[Child], None] = lambda child: None,
     ) -> None:
+        """`on_settings` hears what every process says of its settings; `on_gone` of one that has ended, whose board
+        can be read for the last time."""
         self._command = command
         self._recovery = recovery
         self._telemetry = telemetry
         self._cut_short_code = cut_short_code
         self._hopeless = hopeless_codes
+        self._on_settings = on_settings
+        self._on_gone = on_gone
         self._config: Config | None = None
         self._children: list[Child] = []
         self._generation = 0
@@ -106,6 +112,11 @@ class Supervisor:
         return [line for child in self._children for line in describe(child, now_s)]
 
     # ------------------------------------------------------------ who is there
+
+    @property
+    def children(self) -> Sequence[Child]:
+        """Every process that has not ended."""
+        return self._children
 
     def _with(self, role: Role) -> list[Child]:
         return [child for child in self._children if child.role is role and child.leaving is None]
@@ -240,10 +251,12 @@ class Supervisor:
             child.kill(f"its settings cannot be understood here: {error}")
         else:
             self._recovery.open(child.config)
+            self._on_settings(child.config)
 
     def _on_end(self, child: Child, code: int) -> None:
         self._children.remove(child)
         seen, runs = child.board.worker(), child.board.runs()
+        self._on_gone(child)
         child.board.close()
         self._changed.set()
         orderly = child.killed is None and child.leaving is not None and code in (0, self._cut_short_code)

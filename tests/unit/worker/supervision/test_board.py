@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from holdfast.worker.supervision.board import MOST_ROWS, Board, terms_of
+from holdfast.worker.supervision.board import MARGIN, MOST_ROWS, SIZE, Board, terms_of
 
 JOB = UUID(int=17)
 
@@ -71,3 +71,28 @@ def test_a_long_name_keeps_its_end(board: Board, name: str) -> None:
     shown = board.runs()[0].task
     assert name.endswith(shown[1:])
     assert len(shown.encode()) <= 75
+
+
+def test_the_margin_is_for_others_and_is_read_as_it_stands(board: Board) -> None:
+    other = Board(os.dup(board.fd))
+    try:
+        margin = other.margin
+        margin[:5] = b"noted"
+        margin[-1:] = b"!"
+        margin.release()
+        read = board.read_margin()
+        assert len(read) == MARGIN
+        assert (read[:5], read[-1:]) == (b"noted", b"!")
+        assert board.runs() == []
+    finally:
+        other.close()
+
+
+def test_a_board_of_a_version_without_a_margin_has_none(board: Board) -> None:
+    os.ftruncate(board.fd, SIZE)
+    other = Board(os.dup(board.fd))
+    try:
+        assert len(other.margin) == 0
+        assert other.read_margin() == b""
+    finally:
+        other.close()

@@ -1,5 +1,6 @@
 -- oldest: 4
 -- Flow control: what jobs pass before each run (holdfast/core/gates.py), what operators say about it, unique keys.
+-- `x.job_id = ANY (ARRAY[y.job_id])` finds what `x.job_id = y.job_id` finds, and is never a reason to read all of x.
 
 -- What each run of a job has to pass, as text (holdfast/core/gates_text.py); NULL: nothing. Where that is one limit to
 -- wait for, and nothing else, `limit_key` and `limit_size` say the same: such jobs are claimed the short way, if they can.
@@ -22,7 +23,7 @@ CREATE TABLE holdfast.gate (
     freed    bool NOT NULL DEFAULT false,
     kind     text NOT NULL,
     key      text NOT NULL,
-    PRIMARY KEY (kind, key)
+    PRIMARY KEY (key, kind)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX gate_due ON holdfast.gate (due_at) WHERE due_at IS NOT NULL;
 
@@ -304,11 +305,18 @@ END $$;
 -- How jobs with gates are claimed, in one transaction: pick_jobs, hold_gates, the rule (core/gates.py: `admit`), and
 -- claim_picked. Rows of jobs are taken without waiting, gates in the order of kind and key.
 
+-- said: all that operators say about who may start, as a digest; NULL: nothing.
+CREATE FUNCTION holdfast.said() RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT md5(string_agg(said, ' ' ORDER BY said)) FROM (
+        SELECT r::text FROM holdfast.rule r UNION ALL SELECT s.queue FROM holdfast.queue_setting s WHERE s.paused
+    ) AS x (said)
+$$;
+
 -- pick_jobs: those of these jobs that are still ready, held here, with all that their claim has to know.
 CREATE FUNCTION holdfast.pick_jobs(_worker uuid, _ids uuid[]) RETURNS TABLE (
     job_id uuid, queue text, priority int2, attempt int4, losses int2, crashes int2, attached bool, tag int8, seq int8,
     task text, payload bytea, options bytea, max_attempts int4, tenant text, headers bytea, expires_at timestamptz,
-    gates text, slots text[], ruled bool, now timestamptz
+    gates text, slots text[], ruled bool, said text, now timestamptz
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
@@ -316,6 +324,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     _ruled bool;
+    _said text := holdfast.said();
 BEGIN
     PERFORM 1 FROM holdfast.worker WHERE id = _worker AND lease_until > holdfast.clock() FOR KEY SHARE;
     IF NOT FOUND THEN
@@ -325,18 +334,21 @@ BEGIN
     RETURN QUERY
     SELECT r.job_id, r.queue, r.priority, r.attempt, r.losses, r.crashes, r.attached, r.tag, r.seq,
            j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.gates,
-           ARRAY(SELECT s.kind || ' ' || s.key FROM holdfast.slot s WHERE s.job_id = r.job_id), _ruled, holdfast.clock()
-    FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = a.id
-    LEFT JOIN holdfast.job j ON j.id = r.job_id
-    WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = r.queue AND s.paused)
+           ARRAY(SELECT s.kind || ' ' || s.key FROM holdfast.slot s WHERE s.job_id = r.job_id), _ruled, _said,
+           holdfast.clock()
+    FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[a.id])
+    LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[r.job_id])
+    WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = ANY (ARRAY[r.queue]) AND s.paused)
     ORDER BY r.tag, r.seq FOR UPDATE OF r SKIP LOCKED;
 END $$;
 
 -- hold_gates: from here to the commit nobody else judges or frees at these gates. What is taken of them, where that is
 -- anything; which slots these jobs have; and first the time, which is asked after the wait.
--- `_claiming`: where a slot of a limit was freed for those who wait there, it is full for everybody who comes now.
+-- `_claiming`: where a slot of a limit was freed for those who wait there, it is full for everybody who comes now; and
+-- where operators do not say the same any more as before the wait (`_said`), all is to be begun anew: what they say holds
+-- from its commit on.
 CREATE FUNCTION holdfast.hold_gates(
-    _limits text[], _rates text[], _breakers text[], _pauses text[], _job_ids uuid[], _claiming bool
+    _limits text[], _rates text[], _breakers text[], _pauses text[], _job_ids uuid[], _claiming bool, _said text
 ) RETURNS TABLE (
     job_id uuid, kind text, key text, held int8, full_at timestamptz, recent float8[], open_until timestamptz,
     is_held bool, now timestamptz
@@ -356,13 +368,16 @@ BEGIN
     ) AS g (kind, key) ORDER BY g.kind, g.key
     ON CONFLICT (kind, key) DO UPDATE SET full_at = x.full_at WHERE false;
     -- Statements of their own, which see what those have committed for whom we have waited.
+    IF _claiming AND holdfast.said() IS DISTINCT FROM _said THEN
+        RAISE EXCEPTION 'an operator has spoken meanwhile' USING ERRCODE = '40001';
+    END IF;
     _now := holdfast.clock();
     RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::int8, NULL::timestamptz, NULL::float8[],
                         NULL::timestamptz, NULL::bool, _now;
     IF cardinality(_job_ids) > 0 THEN
         RETURN QUERY SELECT s.job_id, s.kind, s.key, NULL::int8, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
                             NULL::bool, NULL::timestamptz
-        FROM unnest(_job_ids) AS a (id) JOIN holdfast.slot s ON s.job_id = a.id;
+        FROM unnest(_job_ids) AS a (id) JOIN holdfast.slot s ON s.job_id = ANY (ARRAY[a.id]);
     END IF;
     IF cardinality(_limits) > 0 THEN
         RETURN QUERY SELECT NULL::uuid, 'limit', g.key, c.held, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
@@ -373,12 +388,13 @@ BEGIN
     IF _claiming AND EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= _now AND d.freed) THEN
         RETURN QUERY SELECT NULL::uuid, 'limit', g.key, 2147483647::int8, NULL::timestamptz, NULL::float8[],
                             NULL::timestamptz, NULL::bool, NULL::timestamptz
-        FROM unnest(_limits) AS g (key) JOIN holdfast.gate d ON d.kind = 'limit' AND d.key = g.key WHERE d.freed;
+        FROM unnest(_limits) AS g (key) JOIN holdfast.gate d ON d.kind = 'limit' AND d.key = ANY (ARRAY[g.key])
+        WHERE d.freed;
     END IF;
     IF cardinality(_rates) > 0 THEN
         RETURN QUERY SELECT NULL::uuid, 'rate', g.key, 0::int8, x.full_at, NULL::float8[], NULL::timestamptz, NULL::bool,
                             NULL::timestamptz
-        FROM unnest(_rates) AS g (key) JOIN holdfast.gate x ON x.kind = 'rate' AND x.key = g.key
+        FROM unnest(_rates) AS g (key) JOIN holdfast.gate x ON x.kind = 'rate' AND x.key = ANY (ARRAY[g.key])
         WHERE x.full_at IS NOT NULL;
     END IF;
     IF cardinality(_breakers) > 0 THEN
@@ -409,16 +425,17 @@ BEGIN
                                  attached, queue)
     SELECT _era + nextval('holdfast.run'), r.seq, r.tag, _now, r.job_id, _worker, r.attempt + 1, r.priority, r.losses,
            r.crashes, l.attached, r.queue
-    FROM unnest(_leased, _attached) AS l (id, attached) JOIN holdfast.ready r ON r.job_id = l.id
+    FROM unnest(_leased, _attached) AS l (id, attached) JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[l.id])
     RETURNING job_id, token;
 
     IF cardinality(_parked) > 0 THEN
         INSERT INTO holdfast.parked (seq, tag, parked_at, job_id, attempt, losses, crashes, attached, queue, reason, key)
         SELECT r.seq, r.tag, _now, r.job_id, r.attempt, r.losses, r.crashes, r.attached, r.queue, p.reason, p.key
-        FROM unnest(_parked, _reasons, _keys) AS p (id, reason, key) JOIN holdfast.ready r ON r.job_id = p.id;
+        FROM unnest(_parked, _reasons, _keys) AS p (id, reason, key)
+        JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[p.id]);
     END IF;
 
-    DELETE FROM holdfast.ready r USING unnest(_leased || _parked || _gone) AS l (id) WHERE r.job_id = l.id;
+    DELETE FROM holdfast.ready r WHERE r.job_id = ANY (_leased || _parked || _gone);
 
     INSERT INTO holdfast.depth_change (queue, change, parked)
     SELECT * FROM unnest(_depth_queues, _depth_changes, _depth_parked);
@@ -428,17 +445,19 @@ BEGIN
     END IF;
     IF cardinality(_rates) > 0 THEN
         UPDATE holdfast.gate g SET full_at = s.full_at FROM unnest(_rates, _full_ats) AS s (key, full_at)
-        WHERE g.kind = 'rate' AND g.key = s.key;
+        WHERE g.kind = 'rate' AND g.key = ANY (ARRAY[s.key]);
     END IF;
     IF cardinality(_due_kinds) > 0 THEN
         UPDATE holdfast.gate g SET due_at = least(g.due_at, d.due_at)
-        FROM unnest(_due_kinds, _due_keys, _due_ats) AS d (kind, key, due_at) WHERE g.kind = d.kind AND g.key = d.key;
+        FROM unnest(_due_kinds, _due_keys, _due_ats) AS d (kind, key, due_at)
+        WHERE g.kind = d.kind AND g.key = ANY (ARRAY[d.key]);
     END IF;
     IF cardinality(_freed) > 0 THEN
         WITH freed AS (
-            DELETE FROM holdfast.slot s USING unnest(_freed) AS f (id) WHERE s.job_id = f.id RETURNING s.kind, s.key
+            DELETE FROM holdfast.slot s WHERE s.job_id = ANY (_freed) RETURNING s.kind, s.key
         )
-        UPDATE holdfast.gate g SET due_at = _now FROM freed f WHERE g.kind = f.kind AND g.key = f.key
+        UPDATE holdfast.gate g SET due_at = _now, freed = true FROM freed f
+        WHERE g.kind = f.kind AND g.key = ANY (ARRAY[f.key])
             AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
                 ORDER BY p.seq LIMIT 1) IS NOT NULL;
     END IF;
@@ -459,6 +478,7 @@ DECLARE
     _era int8 := holdfast.timeline();
     _now timestamptz := holdfast.clock();
     _at tid[];
+    _queues text[];
     _limits text[];
     _sizes int4[];
     _plain bool;
@@ -470,16 +490,16 @@ BEGIN
     IF EXISTS (SELECT 1 FROM holdfast.rule) THEN
         RETURN;
     END IF;
-    SELECT array_agg(p.at), array_agg(p.limit_key), array_agg(p.limit_size), bool_and(p.plain)
-    INTO _at, _limits, _sizes, _plain
+    SELECT array_agg(p.at), array_agg(DISTINCT p.queue), array_agg(p.limit_key), array_agg(p.limit_size), bool_and(p.plain)
+    INTO _at, _queues, _limits, _sizes, _plain
     FROM (
-        SELECT r.ctid AS at, j.limit_key, j.limit_size,
+        SELECT r.ctid AS at, r.queue, j.limit_key, j.limit_size,
                j.id IS NOT NULL AND (j.gates IS NULL OR j.limit_key IS NOT NULL)
                AND (j.expires_at IS NULL OR j.expires_at > _now)
                AND NOT EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.job_id = r.job_id) AS plain
-        FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = a.id
-        LEFT JOIN holdfast.job j ON j.id = r.job_id
-        WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = r.queue AND s.paused)
+        FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[a.id])
+        LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[r.job_id])
+        WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = ANY (ARRAY[r.queue]) AND s.paused)
         FOR UPDATE OF r SKIP LOCKED
     ) p;
     IF _plain IS NOT TRUE THEN
@@ -490,6 +510,10 @@ BEGIN
     ORDER BY g.key
     ON CONFLICT (kind, key) DO UPDATE SET full_at = x.full_at WHERE false;
     _now := holdfast.clock();
+    IF EXISTS (SELECT 1 FROM holdfast.rule)
+        OR EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = ANY (_queues) AND s.paused) THEN
+        RETURN;  -- said while we waited
+    END IF;
     IF EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= _now AND d.freed) OR EXISTS (
         SELECT 1 FROM unnest(_limits, _sizes) AS l (key, size) WHERE l.key IS NOT NULL GROUP BY l.key
         HAVING min(l.size) < count(*) + (SELECT count(*) FROM holdfast.slot s WHERE s.key = l.key AND s.kind = 'limit'))
@@ -545,11 +569,12 @@ DECLARE
 BEGIN
     IF _patient THEN
         _held := ARRAY(SELECT x.ctid FROM unnest(_kinds, _keys) AS f (kind, key)
-                       JOIN holdfast.gate x ON x.kind = f.kind AND x.key = f.key
-                       ORDER BY x.kind, x.key FOR NO KEY UPDATE OF x);
+                       JOIN holdfast.gate x ON x.kind = f.kind AND x.key = ANY (ARRAY[f.key])
+                       ORDER BY f.kind, f.key FOR NO KEY UPDATE OF x);
     ELSE
         _held := ARRAY(SELECT x.ctid FROM unnest(_kinds, _keys) AS f (kind, key)
-                       JOIN holdfast.gate x ON x.kind = f.kind AND x.key = f.key FOR NO KEY UPDATE OF x SKIP LOCKED);
+                       JOIN holdfast.gate x ON x.kind = f.kind AND x.key = ANY (ARRAY[f.key])
+                       FOR NO KEY UPDATE OF x SKIP LOCKED);
     END IF;
     _now := holdfast.clock();
     RETURN QUERY
@@ -589,7 +614,7 @@ BEGIN
                      _error_messages, _tracebacks, _fingerprints, _words)
             AS s (job_id, token, state, cause, result, delay_s, reason, key, crashed, error_type, error_message,
                   traceback, fingerprint, words)
-        WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
+        WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
             AND (s.crashed AND a.crashes + 1 >= _max_crashes) IS NOT TRUE
         RETURNING a.token, a.seq, a.tag, a.started_at, a.job_id, a.attempt, a.priority, a.losses, a.queue,
                   (a.crashes + CASE WHEN s.crashed THEN 1 ELSE 0 END)::int2 AS crashes,
@@ -608,7 +633,7 @@ BEGIN
     ), bounded AS (
         -- A job may snooze for years: the newest runs are kept. This one is not seen here yet.
         DELETE FROM holdfast.attempt t USING run r
-        WHERE r.cause IS NOT NULL AND t.job_id = r.job_id AND t.token <= (
+        WHERE r.cause IS NOT NULL AND t.job_id = ANY (ARRAY[r.job_id]) AND t.token <= (
             SELECT b.token FROM holdfast.attempt b WHERE b.job_id = r.job_id ORDER BY b.token DESC
             LIMIT 1 OFFSET _attempts_kept - 1)
     ), ended AS (
@@ -673,9 +698,9 @@ BEGIN
                      _error_messages, _tracebacks, _fingerprints, _words)
             AS s (job_id, token, state, cause, result, delay_s, reason, key, crashed, error_type, error_message,
                   traceback, fingerprint, words)
-        WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND a.attached
+        WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND a.attached
             AND (s.crashed AND a.crashes + 1 >= _max_crashes) IS NOT TRUE
-            AND NOT EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = s.job_id)
+            AND NOT EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (ARRAY[s.job_id]))
         RETURNING a.token, a.seq, a.tag, a.started_at, a.job_id, a.attempt, a.priority, a.losses, a.queue,
                   (a.crashes + CASE WHEN s.crashed THEN 1 ELSE 0 END)::int2 AS crashes,
                   CASE WHEN s.state IS NULL THEN 'succeeded'
@@ -693,7 +718,7 @@ BEGIN
         FROM moment, run r WHERE r.cause IS NOT NULL
     ), bounded AS (
         DELETE FROM holdfast.attempt t USING run r
-        WHERE r.cause IS NOT NULL AND t.job_id = r.job_id AND t.token <= (
+        WHERE r.cause IS NOT NULL AND t.job_id = ANY (ARRAY[r.job_id]) AND t.token <= (
             SELECT b.token FROM holdfast.attempt b WHERE b.job_id = r.job_id ORDER BY b.token DESC
             LIMIT 1 OFFSET _attempts_kept - 1)
     ), ended AS (
@@ -728,10 +753,10 @@ BEGIN
         SELECT r.queue, count(*) FILTER (WHERE r.state = 'ready'), count(*) FILTER (WHERE r.state = 'parked')
         FROM run r WHERE r.state IN ('ready', 'parked') GROUP BY r.queue
     ), timeless AS (
-        DELETE FROM holdfast.expiry e USING run r
-        WHERE e.job_id = r.job_id AND r.state IN ('succeeded', 'cancelled', 'dead')
+        DELETE FROM holdfast.expiry e
+        WHERE e.job_id = ANY (ARRAY(SELECT r.job_id FROM run r WHERE r.state IN ('succeeded', 'cancelled', 'dead')))
     ), freed AS (
-        DELETE FROM holdfast.slot s USING run r WHERE s.job_id = r.job_id RETURNING s.kind, s.key
+        DELETE FROM holdfast.slot s WHERE s.job_id = ANY (ARRAY(SELECT r.job_id FROM run r)) RETURNING s.kind, s.key
     ), gates AS MATERIALIZED (
         SELECT DISTINCT f.kind, f.key FROM freed f
     )
@@ -741,7 +766,7 @@ BEGIN
     INTO _settled_ids, _settled, _went, _freed_kinds, _freed_keys;
 
     -- With fresh eyes: somebody may have begun to wait for one of them while we waited for its row.
-    IF EXISTS (SELECT 1 FROM unnest(_settled_ids) AS e (job_id) JOIN holdfast.member m ON m.job_id = e.job_id) THEN
+    IF EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (_settled_ids)) THEN
         RAISE EXCEPTION 'a run has been joined meanwhile' USING ERRCODE = '40001';
     END IF;
     IF _freed_keys IS NOT NULL THEN
@@ -780,7 +805,7 @@ BEGIN
             SELECT holdfast.clock() AS now
         ), run AS (
             DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
-            WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
+            WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
             RETURNING a.token, a.started_at, a.job_id, a.attempt, s.result
         )
         INSERT INTO holdfast.done (token, started_at, ended_at, job_id, worker, attempt, result)
@@ -798,16 +823,16 @@ BEGIN
         SELECT holdfast.clock() AS now
     ), run AS (
         DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
-        WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND a.attached
-            AND (NOT _joins OR NOT EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = s.job_id))
+        WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND a.attached
+            AND (NOT _joins OR NOT EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (ARRAY[s.job_id])))
         RETURNING a.token, a.started_at, a.job_id, a.attempt, s.result
     ), ended AS (
         INSERT INTO holdfast.done (token, started_at, ended_at, job_id, worker, attempt, result)
         SELECT r.token, r.started_at, moment.now, r.job_id, _worker, r.attempt, r.result FROM moment, run r
     ), timeless AS (
-        DELETE FROM holdfast.expiry e USING run r WHERE _timed AND e.job_id = r.job_id
+        DELETE FROM holdfast.expiry e WHERE _timed AND e.job_id = ANY (ARRAY(SELECT r.job_id FROM run r))
     ), freed AS (
-        DELETE FROM holdfast.slot s USING run r WHERE s.job_id = r.job_id RETURNING s.kind, s.key
+        DELETE FROM holdfast.slot s WHERE s.job_id = ANY (ARRAY(SELECT r.job_id FROM run r)) RETURNING s.kind, s.key
     ), gates AS MATERIALIZED (
         SELECT DISTINCT f.kind, f.key FROM freed f
     )
@@ -816,7 +841,7 @@ BEGIN
     INTO _settled_ids, _settled, _freed_kinds, _freed_keys;
     -- With fresh eyes: somebody may have begun to wait for one of them while we waited for its row.
     IF EXISTS (SELECT 1 FROM holdfast.member) AND EXISTS (
-        SELECT 1 FROM unnest(_settled_ids) AS e (job_id) JOIN holdfast.member m ON m.job_id = e.job_id) THEN
+        SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (_settled_ids)) THEN
         RAISE EXCEPTION 'a run has been joined meanwhile' USING ERRCODE = '40001';
     END IF;
     IF _freed_keys IS NOT NULL AND EXISTS (
@@ -832,7 +857,7 @@ BEGIN
             SELECT holdfast.clock() AS now
         ), run AS (
             DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
-            WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
+            WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached
             RETURNING a.token, a.started_at, a.job_id, a.attempt, s.result
         )
         INSERT INTO holdfast.done (token, started_at, ended_at, job_id, worker, attempt, result)
@@ -888,7 +913,7 @@ SELECT holdfast.give_rights('holdfast.job', 'SELECT',
   holdfast.give_rights('holdfast.job', 'INSERT', 'INSERT, UPDATE, DELETE ON holdfast.gate'),
   holdfast.give_rights('holdfast.job', 'INSERT', 'INSERT, UPDATE ON holdfast.unique_key'),
   holdfast.give_rights('holdfast.job', 'INSERT', 'EXECUTE ON FUNCTION holdfast.insert_gated_jobs, holdfast.take_unique, '
-    'holdfast.hold_gates, holdfast.look_after'),
+    'holdfast.hold_gates, holdfast.look_after, holdfast.said'),
   holdfast.give_rights('holdfast.active', 'INSERT', 'INSERT, UPDATE, DELETE ON holdfast.breaker'),
   holdfast.give_rights('holdfast.active', 'INSERT', 'DELETE ON holdfast.unique_key'),
   holdfast.give_rights('holdfast.active', 'INSERT', 'EXECUTE ON FUNCTION holdfast.pick_jobs, holdfast.claim_limited, holdfast.claim_picked, '

@@ -11,8 +11,8 @@ SELECT 1 FROM holdfast.worker WHERE id = $1 AND lease_until > holdfast.clock() F
 SELECT r.job_id, r.queue, r.priority, r.attempt, r.losses, r.crashes, r.attached, r.tag, r.seq,
        j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.gates,
        ARRAY(SELECT s.kind || ' ' || s.key FROM holdfast.slot s WHERE s.job_id = r.job_id) AS slots,
-       EXISTS (SELECT 1 FROM holdfast.rule) AS ruled, holdfast.clock() AS now
-FROM holdfast.ready r LEFT JOIN holdfast.job j ON j.id = r.job_id
+       EXISTS (SELECT 1 FROM holdfast.rule) AS ruled, holdfast.said() AS said, holdfast.clock() AS now
+FROM holdfast.ready r LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[r.job_id])
 WHERE r.queue = $1 AND r.priority = $2 AND r.losses >= 2
     AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = r.queue AND s.paused)
 ORDER BY r.tag, r.seq LIMIT 1 FOR UPDATE OF r SKIP LOCKED
@@ -31,7 +31,7 @@ SELECT 1 FROM holdfast.parked WHERE reason = $1 AND key = ANY ($2) LIMIT 1
 WITH heads AS (
     SELECT head.* FROM unnest($2::text[]) AS asked (key), LATERAL (
         SELECT p.job_id, p.seq, j.queue, j.priority
-        FROM holdfast.parked p JOIN holdfast.job j ON j.id = p.job_id
+        FROM holdfast.parked p JOIN holdfast.job j ON j.id = ANY (ARRAY[p.job_id])
         WHERE p.reason = $1 AND p.key = asked.key AND p.losses < 2
             AND p.seq <= (SELECT max(few.seq) FROM (
                 SELECT seq FROM holdfast.parked WHERE reason = $1 AND key = asked.key ORDER BY seq LIMIT 100) few)
@@ -42,7 +42,7 @@ WITH heads AS (
 ), oldest AS MATERIALIZED (
     SELECT * FROM heads ORDER BY seq LIMIT 1
 )
-DELETE FROM holdfast.parked p USING oldest o WHERE p.job_id = o.job_id
+DELETE FROM holdfast.parked p USING oldest o WHERE p.job_id = ANY (ARRAY[o.job_id])
 RETURNING p.job_id, o.queue, o.priority, p.attempt, p.losses, p.crashes, p.attached, p.tag, p.seq
 
 -- name: stub_bodies

@@ -13,7 +13,7 @@ SELECT d.job_id, d.token, d.attempt, d.worker, d.started_at, d.reason, d.error_t
 FROM unnest($1::uuid[], $2::int8[], $3::int4[], $4::uuid[], $5::timestamptz[], $6::text[], $7::text[], $8::text[],
             $9::text[], $10::text[])
     AS d (job_id, token, attempt, worker, started_at, reason, error_type, error_message, fingerprint, words)
-LEFT JOIN holdfast.job j ON j.id = d.job_id
+LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[d.job_id])
 
 -- name: attached
 -- Whether anything in the store can be attached to an ending at all; usually not, and then the rest is skipped.
@@ -34,19 +34,20 @@ SELECT job_id FROM holdfast.blocked WHERE job_id = ANY ($1) ORDER BY job_id FOR 
 
 -- name: subtract
 UPDATE holdfast.blocked b SET remaining = b.remaining - t.count
-FROM unnest($1::uuid[], $2::int4[]) AS t (job_id, count) WHERE b.job_id = t.job_id RETURNING b.job_id, b.remaining
+FROM unnest($1::uuid[], $2::int4[]) AS t (job_id, count) WHERE b.job_id = ANY (ARRAY[t.job_id])
+RETURNING b.job_id, b.remaining
 
 -- name: unblock
 -- One whose body is gone comes along: its claim will tell.
 WITH gone AS (DELETE FROM holdfast.blocked WHERE job_id = ANY ($1) RETURNING job_id, due_at, attached, queue)
 SELECT b.job_id, b.due_at, b.attached, coalesce(j.queue, b.queue) AS queue, coalesce(j.priority, 5) AS priority
-FROM gone b LEFT JOIN holdfast.job j ON j.id = b.job_id
+FROM gone b LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[b.job_id])
 
 -- name: timers
 INSERT INTO holdfast.timer (job_id, due_at, attached, attempt, losses, crashes, queue)
 SELECT t.*, 0, 0, 0, coalesce(j.queue, '')
 FROM unnest($1::uuid[], $2::timestamptz[], $3::bool[]) AS t (job_id, due_at, attached)
-LEFT JOIN holdfast.job j ON j.id = t.job_id
+LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[t.job_id])
 
 -- name: forget_members
 -- Kept until the join is released: a dead member that is replayed must find that it has arrived.

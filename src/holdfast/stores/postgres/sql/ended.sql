@@ -17,7 +17,7 @@ SELECT job_id, 'missing', queue, $7, convert_to('{"args":[],"kwargs":{}}', 'UTF8
 
 -- name: close_chapters
 UPDATE holdfast.attempt a SET cause = 'replay' FROM unnest($1::uuid[], $2::int8[]) AS c (job_id, token)
-WHERE a.job_id = c.job_id AND a.token = c.token
+WHERE a.job_id = ANY (ARRAY[c.job_id]) AND a.token = c.token
 
 -- name: reopen
 -- A person's word counts for more than the old deadline.

@@ -47,10 +47,10 @@ SELECT u.key, u.job_id, CASE
            WHEN b.job_id IS NOT NULL THEN 'blocked' ELSE 'ready' END,
        extract(epoch FROM j.created_at)::float8, extract(epoch FROM u.first_at)::float8
 FROM unnest($1::text[]) AS asked (key) JOIN holdfast.unique_key u ON u.key = asked.key
-LEFT JOIN holdfast.job j ON j.id = u.job_id
-LEFT JOIN holdfast.done d ON d.job_id = j.id LEFT JOIN holdfast.dead x ON x.job_id = j.id
-LEFT JOIN holdfast.active a ON a.job_id = j.id LEFT JOIN holdfast.timer t ON t.job_id = j.id
-LEFT JOIN holdfast.parked p ON p.job_id = j.id LEFT JOIN holdfast.blocked b ON b.job_id = j.id
+LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[u.job_id])
+LEFT JOIN holdfast.done d ON d.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.dead x ON x.job_id = ANY (ARRAY[j.id])
+LEFT JOIN holdfast.active a ON a.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.timer t ON t.job_id = ANY (ARRAY[j.id])
+LEFT JOIN holdfast.parked p ON p.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.blocked b ON b.job_id = ANY (ARRAY[j.id])
 
 -- name: take_unique
 SELECT * FROM holdfast.take_unique($1::text[], $2::uuid[], $3::timestamptz[], $4::timestamptz[], $5::uuid[])
@@ -74,7 +74,7 @@ RETURNING id, expires_at
 INSERT INTO holdfast.timer (job_id, due_at, attempt, losses, crashes, attached, queue)
 SELECT t.job_id, t.due_at, 0, 0, 0, t.attached, j.queue
 FROM unnest($1::uuid[], $2::timestamptz[], $3::bool[]) AS t (job_id, due_at, attached)
-JOIN holdfast.job j ON j.id = t.job_id
+JOIN holdfast.job j ON j.id = ANY (ARRAY[t.job_id])
 
 -- name: expiries
 INSERT INTO holdfast.expiry (job_id, expires_at) SELECT * FROM unnest($1::uuid[], $2::timestamptz[])
@@ -102,4 +102,4 @@ INSERT INTO holdfast.member (job_id, join_id) SELECT * FROM unnest($1::uuid[], $
 INSERT INTO holdfast.blocked (job_id, remaining, due_at, attached, queue)
 SELECT b.*, j.queue
 FROM unnest($1::uuid[], $2::int4[], $3::timestamptz[], $4::bool[]) AS b (job_id, remaining, due_at, attached)
-JOIN holdfast.job j ON j.id = b.job_id
+JOIN holdfast.job j ON j.id = ANY (ARRAY[b.job_id])

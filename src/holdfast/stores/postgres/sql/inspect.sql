@@ -16,11 +16,12 @@ SELECT j.id, j.task, j.queue, j.priority, j.tenant, j.payload, j.max_attempts, j
        d.result, coalesce(d.reason, x.reason, p.reason, a.cancel_reason) AS reason, x.error_type, x.error_message,
        p.key AS waits_at, a.cancel_reason IS NOT NULL AS cancel_requested,
        g.done, g.total, g.stage, g.at
-FROM unnest($1::uuid[]) AS asked (id) JOIN holdfast.job j ON j.id = asked.id
-LEFT JOIN holdfast.done d ON d.job_id = j.id LEFT JOIN holdfast.dead x ON x.job_id = j.id
-LEFT JOIN holdfast.active a ON a.job_id = j.id LEFT JOIN holdfast.ready r ON r.job_id = j.id
-LEFT JOIN holdfast.timer t ON t.job_id = j.id LEFT JOIN holdfast.parked p ON p.job_id = j.id
-LEFT JOIN holdfast.blocked b ON b.job_id = j.id LEFT JOIN holdfast.progress g ON g.job_id = j.id
+FROM unnest($1::uuid[]) AS asked (id) JOIN holdfast.job j ON j.id = ANY (ARRAY[asked.id])
+LEFT JOIN holdfast.done d ON d.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.dead x ON x.job_id = ANY (ARRAY[j.id])
+LEFT JOIN holdfast.active a ON a.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[j.id])
+LEFT JOIN holdfast.timer t ON t.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.parked p ON p.job_id = ANY (ARRAY[j.id])
+LEFT JOIN holdfast.blocked b ON b.job_id = ANY (ARRAY[j.id])
+LEFT JOIN holdfast.progress g ON g.job_id = ANY (ARRAY[j.id])
 
 -- name: attempts
 SELECT job_id, token, number, cause, error_type, error_message, traceback, worker, started_at, ended_at
@@ -31,5 +32,5 @@ SELECT asked.id, j.id IS NOT NULL,
        CASE WHEN d.job_id IS NOT NULL THEN CASE WHEN d.cancelled THEN 'cancelled' ELSE 'succeeded' END
             WHEN x.job_id IS NOT NULL THEN 'dead' END,
        d.result, coalesce(d.reason, x.reason), x.error_type, x.error_message
-FROM unnest($1::uuid[]) AS asked (id) LEFT JOIN holdfast.job j ON j.id = asked.id
-LEFT JOIN holdfast.done d ON d.job_id = j.id LEFT JOIN holdfast.dead x ON x.job_id = j.id
+FROM unnest($1::uuid[]) AS asked (id) LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[asked.id])
+LEFT JOIN holdfast.done d ON d.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.dead x ON x.job_id = ANY (ARRAY[j.id])

@@ -1,4 +1,4 @@
--- lead, resign: one holder per role. A row stays when its lease has run out, so that terms never repeat.
+-- lead, resign, leading: one holder per role. A row stays when its lease has run out, so that terms never repeat.
 
 -- name: lead
 -- Whether the other's lease has run out is asked when its row is locked; the new lease counts from before that.
@@ -12,3 +12,6 @@ RETURNING l.term
 -- name: resign
 UPDATE holdfast.leader SET lease_until = holdfast.clock()
 WHERE role = $1 AND holder = $2 AND lease_until > holdfast.clock()
+
+-- name: leading
+SELECT term FROM holdfast.leader WHERE role = $1 AND lease_until > holdfast.clock()

@@ -24,7 +24,7 @@ ORDER BY g.due_at LIMIT 1
 SELECT j.task, j.queue, j.tenant, j.gates
 FROM unnest($1::text[], $2::text[]) AS g (kind, key) CROSS JOIN LATERAL (
     SELECT p.job_id FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT $3) w
-JOIN holdfast.job j ON j.id = w.job_id
+JOIN holdfast.job j ON j.id = ANY (ARRAY[w.job_id])
 
 -- name: waiters
 -- The same, held here until we commit, where nobody else has them in hand. Served: claimed from by somebody, or by nobody
@@ -34,30 +34,37 @@ SELECT p.job_id, coalesce(j.queue, nullif(p.queue, ''), 'default') AS queue, coa
        NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = p.queue AND s.paused)
        AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
             OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR p.queue = ANY (w.queues))) AS served
-FROM holdfast.parked p LEFT JOIN holdfast.job j ON j.id = p.job_id
+FROM holdfast.parked p LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[p.job_id])
 WHERE p.reason = $1 AND p.key = $2 ORDER BY p.seq LIMIT $3 FOR UPDATE OF p SKIP LOCKED
 
 -- name: unpark
-DELETE FROM holdfast.parked WHERE job_id = ANY ($1)
+-- With their lanes as they are now: whoever was moved before his row was held stands elsewhere than `waiters` has seen.
+WITH gone AS (DELETE FROM holdfast.parked WHERE job_id = ANY ($1) RETURNING job_id)
+SELECT j.id, j.queue, j.priority FROM gone g JOIN holdfast.job j ON j.id = ANY (ARRAY[g.job_id])
 
 -- name: give_slots
 INSERT INTO holdfast.slot (job_id, kind, key) SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])
 
 -- name: move
 UPDATE holdfast.parked p SET reason = m.reason, key = m.key FROM unnest($1::uuid[], $2::text[], $3::text[])
-    AS m (job_id, reason, key) WHERE p.job_id = m.job_id
+    AS m (job_id, reason, key) WHERE p.job_id = ANY (ARRAY[m.job_id])
 
 -- name: fill
 UPDATE holdfast.gate g SET full_at = f.full_at FROM unnest($1::text[], $2::timestamptz[]) AS f (key, full_at)
-WHERE g.kind = 'rate' AND g.key = f.key AND g.full_at > f.full_at
+WHERE g.kind = 'rate' AND g.key = ANY (ARRAY[f.key]) AND g.full_at > f.full_at
 
 -- name: set_due
-UPDATE holdfast.gate g SET due_at = d.due_at, freed = false FROM unnest($1::text[], $2::text[], $3::timestamptz[])
-    AS d (kind, key, due_at) WHERE g.kind = d.kind AND g.key = d.key
+-- `over`: of all that we saw nobody is left. Whoever is there all the same was in somebody's hand: a moment later he is
+-- not, or gone.
+UPDATE holdfast.gate g SET freed = false, due_at = CASE WHEN d.over AND (
+        SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT 1) IS NOT NULL
+    THEN holdfast.clock() + interval '0.1 second' ELSE d.due_at END
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[]) AS d (kind, key, due_at, over)
+WHERE g.kind = d.kind AND g.key = ANY (ARRAY[d.key])
 
 -- name: due_by
 UPDATE holdfast.gate g SET due_at = least(g.due_at, d.due_at) FROM unnest($1::text[], $2::text[], $3::timestamptz[])
-    AS d (kind, key, due_at) WHERE g.kind = d.kind AND g.key = d.key
+    AS d (kind, key, due_at) WHERE g.kind = d.kind AND g.key = ANY (ARRAY[d.key])
 
 -- name: all_due
 -- Gates that somebody waits at, and that nobody has in hand, a bounded number at a time.
@@ -106,7 +113,8 @@ SELECT DISTINCT kind, key FROM (
 
 -- name: kept_for
 -- Gates of which jobs that wait in this queue were given slots.
-SELECT DISTINCT s.kind, s.key FROM holdfast.slot s JOIN holdfast.ready r ON r.job_id = s.job_id WHERE r.queue = $1
+SELECT DISTINCT s.kind, s.key FROM holdfast.slot s JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[s.job_id])
+WHERE r.queue = $1
 
 -- name: waited_at
 -- A page of the gates that somebody waits at, and who waits longest; one after the other, by the index.
@@ -120,7 +128,8 @@ WITH RECURSIVE waited AS (
 SELECT w.key, j.task, j.queue, j.tenant, j.gates, g.due_at
 FROM waited w CROSS JOIN LATERAL (
     SELECT p.job_id FROM holdfast.parked p WHERE p.reason = w.reason AND p.key = w.key ORDER BY p.seq LIMIT 1) oldest
-LEFT JOIN holdfast.job j ON j.id = oldest.job_id LEFT JOIN holdfast.gate g ON g.kind = w.reason AND g.key = w.key
+LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[oldest.job_id])
+LEFT JOIN holdfast.gate g ON g.kind = w.reason AND g.key = ANY (ARRAY[w.key])
 
 -- name: usage
 -- What is taken of gates, without holding them.
@@ -128,7 +137,7 @@ SELECT g.kind, g.key, (SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key 
        b.open_until, b.held, (SELECT count(*) FROM (
            SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT $3) n)
 FROM unnest($1::text[], $2::text[]) AS g (kind, key)
-LEFT JOIN holdfast.gate x ON x.kind = g.kind AND x.key = g.key
+LEFT JOIN holdfast.gate x ON x.kind = g.kind AND x.key = ANY (ARRAY[g.key])
 LEFT JOIN holdfast.breaker b ON g.kind = 'breaker' AND b.name = g.key
 
 -- name: in_use
@@ -137,7 +146,7 @@ SELECT g.kind, g.key FROM holdfast.gate g
 WHERE g.full_at > holdfast.clock() OR EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.key = g.key AND s.kind = g.kind)
     OR (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
         ORDER BY p.seq LIMIT 1) IS NOT NULL
-ORDER BY g.kind, g.key LIMIT $1
+ORDER BY g.key, g.kind LIMIT $1
 
 -- name: somewhere
 -- A place in the table, by chance, so that each sweep does a bounded part of the work; every other time the beginning.

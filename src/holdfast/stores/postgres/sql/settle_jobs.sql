@@ -11,7 +11,7 @@ SELECT * FROM holdfast.settle_outcomes($1, $2::uuid[], $3::int8[], $4::text[], $
 
 -- name: leases
 DELETE FROM holdfast.active a USING unnest($2::uuid[], $3::int8[]) AS s (job_id, token)
-WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = $1) IS TRUE
+WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = $1) IS TRUE
 RETURNING a.job_id, a.token, a.worker, a.attempt, a.queue, a.priority, a.tag, a.seq, a.losses, a.crashes,
           a.started_at, a.cancel_reason, a.attached
 
@@ -19,8 +19,8 @@ RETURNING a.job_id, a.token, a.worker, a.attempt, a.queue, a.priority, a.tag, a.
 -- How these runs ended, as far as that is known.
 SELECT s.job_id, s.token, coalesce(t.cause, CASE WHEN d.job_id IS NOT NULL THEN 'succeeded' END)
 FROM unnest($1::uuid[], $2::int8[]) AS s (job_id, token)
-LEFT JOIN holdfast.attempt t ON t.job_id = s.job_id AND t.token = s.token
-LEFT JOIN holdfast.done d ON d.job_id = s.job_id AND d.token = s.token AND NOT d.cancelled
+LEFT JOIN holdfast.attempt t ON t.job_id = ANY (ARRAY[s.job_id]) AND t.token = s.token
+LEFT JOIN holdfast.done d ON d.job_id = ANY (ARRAY[s.job_id]) AND d.token = s.token AND NOT d.cancelled
 
 -- name: timers
 INSERT INTO holdfast.timer (job_id, due_at, attempt, losses, crashes, attached, queue)
@@ -28,7 +28,7 @@ SELECT t.job_id, $7::timestamptz + t.delay_s * interval '1 second', t.attempt, t
        coalesce(j.queue, '')
 FROM unnest($1::uuid[], $2::float8[], $3::int4[], $4::int2[], $5::int2[], $6::bool[])
     AS t (job_id, delay_s, attempt, losses, crashes, attached)
-LEFT JOIN holdfast.job j ON j.id = t.job_id
+LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[t.job_id])
 
 -- name: wait
 INSERT INTO holdfast.parked (job_id, reason, key, tag, seq, attempt, losses, crashes, attached, queue, parked_at)
@@ -44,7 +44,7 @@ SELECT *, $10 FROM unnest($1::uuid[], $2::int8[], $3::int4[], $4::text[], $5::te
 -- name: bound_attempts
 -- A job may snooze for years: the newest runs are kept.
 DELETE FROM holdfast.attempt a USING unnest($1::uuid[]) AS j (job_id)
-WHERE a.job_id = j.job_id AND a.token <= (
+WHERE a.job_id = ANY (ARRAY[j.job_id]) AND a.token <= (
     SELECT token FROM holdfast.attempt b WHERE b.job_id = j.job_id ORDER BY token DESC LIMIT 1 OFFSET $2)
 
 -- name: progress

@@ -57,4 +57,4 @@ WITH gone AS (
 )
 SELECT p.job_id, coalesce(j.queue, nullif(p.queue, ''), 'default'), coalesce(j.priority, 5), p.attempt, p.losses,
        p.crashes, p.attached, p.tag, p.seq, p.queue AS counted
-FROM gone p LEFT JOIN holdfast.job j ON j.id = p.job_id
+FROM gone p LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[p.job_id])

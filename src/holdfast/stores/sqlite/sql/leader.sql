@@ -1,4 +1,4 @@
--- lead, resign: one holder per role. A row stays when its lease has run out, so that terms never repeat.
+-- lead, resign, leading: one holder per role. A row stays when its lease has run out, so that terms never repeat.
 
 -- name: lead
 INSERT INTO leader AS l (role, holder, term, lease_until) VALUES (:role, :holder, 1, :now + :lease_s)
@@ -9,3 +9,6 @@ RETURNING term
 
 -- name: resign
 UPDATE leader SET lease_until = :now WHERE role = :role AND holder = :holder AND lease_until > :now
+
+-- name: leading
+SELECT term FROM leader WHERE role = :role AND lease_until > :now

@@ -59,7 +59,7 @@ SELECT w.kind, w.key FROM waited w WHERE w.key IS NOT NULL
                     (SELECT r.size FROM rule r WHERE r.what = 'limit'
                         AND r.name = coalesce(nullif(json_extract(e.value, '$[3]'), ''), w.key)),
                     json_extract(e.value, '$[2]'))
-                 FROM json_each(j.gates) e
+                 FROM json_each(CASE WHEN json_valid(j.gates) THEN j.gates ELSE '[]' END) e
                  WHERE json_extract(e.value, '$[0]') = 'limit' AND json_extract(e.value, '$[1]') = w.key LIMIT 1),
                 (SELECT r.size FROM rule r WHERE r.what = 'limit' AND r.name = w.key))
             FROM parked p LEFT JOIN job j ON j.id = p.job_id
