@@ -15,16 +15,19 @@ from importlib.metadata import version
 
 from holdfast.app import Holdfast
 from holdfast.client.handle import JobHandle
+from holdfast.client.keys import NewKey
 from holdfast.client.limits import LimitInfo
 from holdfast.client.placing import Placement, RoutedCall
 from holdfast.client.sync import SyncJobHandle
 from holdfast.client.task import Task
 from holdfast.client.tasks import TaskInfo
 from holdfast.config import Config
+from holdfast.core.api_key import ApiKey, Scope
 from holdfast.core.defaults import TaskDefaults
 from holdfast.core.error_class import ErrorClass
 from holdfast.core.error_classes import ErrorClasses
 from holdfast.core.errors import (
+    ApiRefused,
     ConfigError,
     HardTimeout,
     HoldfastError,
@@ -71,6 +74,8 @@ __version__ = version("holdfast")
 __all__ = [
     "PROVIDED",
     "UNSET",
+    "ApiKey",
+    "ApiRefused",
     "Breaker",
     "BreakerInfo",
     "CallNext",
@@ -98,6 +103,7 @@ __all__ = [
     "LeaseLost",
     "Limit",
     "LimitInfo",
+    "NewKey",
     "NotOpen",
     "NotUnique",
     "OutcomeUnknown",
@@ -112,6 +118,7 @@ __all__ = [
     "Route",
     "RoutedCall",
     "RoutingFailed",
+    "Scope",
     "SettingChange",
     "SoftTimeout",
     "StartupFailed",

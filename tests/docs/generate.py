@@ -12,6 +12,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.text import Text
 from tests.cli.demo_snapshot import SNAPSHOT
+from tests.docs.http_reference import http_reference
 from tests.docs.pages import ROOT
 from tests.faults.table.page import page as faults_page
 from typer.main import get_command
@@ -26,6 +27,7 @@ from holdfast.cli.fields import (
     breaker_fields,
     explanation_fields,
     job_fields,
+    key_fields,
     limit_fields,
     queue_fields,
     task_fields,
@@ -35,6 +37,7 @@ from holdfast.client.limits import LimitInfo
 from holdfast.client.tasks import TaskInfo
 from holdfast.config import Config
 from holdfast.core import errors
+from holdfast.core.api_key import ApiKey
 from holdfast.core.breaker import CLOSED, Phase
 from holdfast.core.error_table import BUILT_IN
 from holdfast.core.explanation import Explanation
@@ -145,6 +148,7 @@ def field_lists() -> str:
         "limit": limit_fields(LimitInfo("", "rate", "", None, None, None, 0, 0, "")),
         "breaker": breaker_fields(BreakerInfo("", CLOSED, Phase.CLOSED, 0)),
         "task": task_fields(TaskInfo("", None, paused=False)),
+        "key": key_fields(ApiKey("", "", frozenset(), datetime.now(UTC))),
         "change": dict.fromkeys(SettingChange._fields),
         "finding of `doctor`": dict.fromkeys(Finding._fields),
     }
@@ -203,7 +207,11 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
 )
 
 #: (file, what makes all of it)
-FILES: tuple[tuple[str, Callable[[], str]], ...] = ((".env.example", env_example), ("docs/faults.md", faults_page))
+FILES: tuple[tuple[str, Callable[[], str]], ...] = (
+    (".env.example", env_example),
+    ("docs/faults.md", faults_page),
+    ("docs/reference/http.md", http_reference),
+)
 
 
 def renewed(text: str, part: str, content: str) -> str:

@@ -20,9 +20,11 @@ from holdfast.core.job import KeyClaim
 from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import Bury, Park, Retry, Succeed, Verdict
 from holdfast.core.state import State
+from holdfast.stores.api_keys import KeyUse
 from holdfast.stores.base import CancelAnswer, Hint, Inserted, JobFilter
 from holdfast.stores.postgres import PostgresStore
 from holdfast.stores.postgres.grants import DUTIES, grants
+from holdfast.testing.contracts.api_keys import a_key
 from holdfast.testing.contracts.arrange import ERROR, LANE, LONG_S, QUEUE, a_job, a_worker, claim, enlist, insert, start
 
 SCHEMA = "work"
@@ -96,6 +98,8 @@ async def _api(store: PostgresStore) -> None:
     keyed = a_job(key=KeyClaim("order-1", b"f", LONG_S))
     assert isinstance((await store.insert_jobs([keyed]))[0], Inserted)
     assert await store.cancel_jobs([first], reason="twice") == [CancelAnswer.CANCELLED]
+    await store.record_act(by="shop", what="cancel", name=str(first), said={})
+    await store.note_key_uses({key.id: KeyUse(key.created_at) for key in [a_key()]})
     await _read(store)
 
 
@@ -141,6 +145,11 @@ async def _operator(store: PostgresStore) -> None:
     await _api(store)
     await store.set_queue(QUEUE, QueueSettings(paused=True))
     await store.purge_queue(QUEUE, reason="emptied", limit=100)
+    key = a_key()
+    assert await store.add_api_key(key, by="me")
+    assert await store.rotate_api_key(key.id, b"new", grace_s=0, by="me")
+    await store.note_key_uses({key.id: KeyUse(key.created_at)})
+    assert await store.revoke_api_key(key.id, by="me")
 
 
 async def _dashboard(store: PostgresStore) -> None:
@@ -200,8 +209,12 @@ LACKS = {
         f"DELETE FROM {SCHEMA}.active",
         f"INSERT INTO {SCHEMA}.worker SELECT * FROM {SCHEMA}.worker",
         f"UPDATE {SCHEMA}.queue_setting SET paused = true",
+        f"UPDATE {SCHEMA}.api_key SET digest = ''",
+        f"INSERT INTO {SCHEMA}.api_key SELECT * FROM {SCHEMA}.api_key",
+        f"UPDATE {SCHEMA}.setting_change SET by = 'somebody else'",
     ),
     "operator": (
+        f"DELETE FROM {SCHEMA}.setting_change",
         f"SELECT {SCHEMA}.claim_jobs(NULL, NULL, NULL, NULL, NULL, NULL)",
         f"DELETE FROM {SCHEMA}.active",
         f"INSERT INTO {SCHEMA}.dead SELECT * FROM {SCHEMA}.dead",
@@ -210,6 +223,7 @@ LACKS = {
         f"DELETE FROM {SCHEMA}.dead",
         f"UPDATE {SCHEMA}.job SET payload = ''",
         f"UPDATE {SCHEMA}.queue_setting SET paused = true",
+        f"UPDATE {SCHEMA}.api_key SET used_at = NULL",
     ),
     "dashboard": (f"SELECT nextval('{SCHEMA}.place')",),
 }

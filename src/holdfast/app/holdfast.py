@@ -15,22 +15,16 @@ from holdfast.app import backends
 from holdfast.app.app_tasks import AppTasks
 from holdfast.app.births import birth_of
 from holdfast.app.decorator import TaskDecorator
+from holdfast.app.nouns import Nouns
 from holdfast.app.working import work
 from holdfast.client.arguments import Signature
-from holdfast.client.audit import Audit
-from holdfast.client.breakers import Breakers
 from holdfast.client.client import Client, OnEnqueued
-from holdfast.client.dead import DeadLetters
 from holdfast.client.handle import JobHandle
-from holdfast.client.jobs import Jobs
-from holdfast.client.limits import Limits
 from holdfast.client.place import Place
 from holdfast.client.placing import Placement, Router, Routing
-from holdfast.client.queues import Queues, Workers
 from holdfast.client.request import Request, placement_of
 from holdfast.client.sync import Opened, Sync
 from holdfast.client.task import AsyncTask, SyncTask, Task
-from holdfast.client.tenants import Tenants
 from holdfast.config import Config
 from holdfast.core.defaults import TaskDefaults, TaskFields, check_defaults, check_queue_defaults, resolve_options
 from holdfast.core.error_class import ErrorClass
@@ -61,7 +55,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 RouterT = TypeVar("RouterT", bound=Router)
 
 
-class Holdfast:
+class Holdfast(Nouns):
     """An app: its settings, its tasks and, between `async with hf:` and its end, its open store.
 
     - `url`: the store, as `postgresql://user@host/database`, `sqlite:///file.db`, or `:memory:` for tests. Defaults to
@@ -239,6 +233,11 @@ class Holdfast:
         self._opened = await self._connect()
         self._open_in = (asyncio.get_running_loop(), os.getpid())
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the store is open."""
+        return self._opened is not None
+
     async def close(self) -> None:
         """Flush what is under way and close the store."""
         opened = self._opened
@@ -310,48 +309,6 @@ class Holdfast:
         `connection`: yours to the store's PostgreSQL database; they go into its transaction.
         """
         return await self._open_client().enqueue_many(requests, connection=connection)
-
-    # ------------------------------------------------------------ operate
-
-    @property
-    def jobs(self) -> Jobs:
-        """Look at, list, cancel, retry, move and explain jobs."""
-        return self._open_client().jobs
-
-    @property
-    def dead(self) -> DeadLetters:
-        """The dead letters: list, count, get, edit, replay, purge."""
-        return self._open_client().dead
-
-    @property
-    def queues(self) -> Queues:
-        """Queues: list, pause, resume, drain, weights, watermarks, purge."""
-        return self._open_client().queues
-
-    @property
-    def tenants(self) -> Tenants:
-        """Tenants: weights, pause, resume."""
-        return self._open_client().tenants
-
-    @property
-    def limits(self) -> Limits:
-        """Concurrency limits and rates: list, set, clear."""
-        return self._open_client().limits
-
-    @property
-    def breakers(self) -> Breakers:
-        """Circuit breakers: list, open, close."""
-        return self._open_client().breakers
-
-    @property
-    def audit(self) -> Audit:
-        """Who changed what of all these, and when: list."""
-        return self._open_client().audit
-
-    @property
-    def workers(self) -> Workers:
-        """The workers that are registered: list."""
-        return self._open_client().workers
 
     # ------------------------------------------------------------ work
 

@@ -9,6 +9,7 @@ import typer
 
 from holdfast import __version__
 from holdfast.cli import (
+    api,
     audit,
     breakers,
     dead,
@@ -16,6 +17,7 @@ from holdfast.cli import (
     doctor,
     enqueue,
     jobs,
+    keys,
     limits,
     migrate,
     queues,
@@ -37,6 +39,7 @@ root = typer.Typer(
 demo.add_to(root)
 dev.add_to(root)
 worker.add_to(root)
+api.add_to(root)
 enqueue.add_to(root)
 root.add_typer(jobs.group, name="jobs")
 root.add_typer(dead.group, name="dead")
@@ -45,6 +48,7 @@ root.add_typer(tasks.group, name="tasks")
 root.add_typer(tenants.group, name="tenants")
 root.add_typer(limits.group, name="limits")
 root.add_typer(breakers.group, name="breakers")
+root.add_typer(keys.group, name="keys")
 audit.add_to(root)
 workers.add_to(root)
 migrate.add_to(root)
@@ -73,6 +77,7 @@ def holdfast(
     holdfast demo                             see it at work
     holdfast dev shop.jobs:hf --postgres      develop: a server, and a worker that reloads
     holdfast worker shop.jobs:hf              run jobs until Ctrl-C
+    holdfast api shop.jobs:hf                 serve the HTTP API
     holdfast enqueue shop.jobs:hf mail.send   enqueue a call
     holdfast jobs list --state running        what runs now
     holdfast jobs explain ID                  why a job waits

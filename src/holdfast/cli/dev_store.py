@@ -55,12 +55,17 @@ def _stop_undisturbed() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _own_directory(server: str) -> Path:
+def own_place() -> Path:
+    """A directory of our own, which goes into no repository."""
     _OWN_PLACE.mkdir(exist_ok=True)
     ignore = _OWN_PLACE / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n", "utf-8")
-    return _OWN_PLACE / server
+    return _OWN_PLACE
+
+
+def _own_directory(server: str) -> Path:
+    return own_place() / server
 
 
 async def prepare_store(hf: Holdfast, *, name: str, on_server: bool) -> None:

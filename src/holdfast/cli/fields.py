@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.client.limits import LimitInfo
 from holdfast.client.tasks import TaskInfo
+from holdfast.core.api_key import ApiKey
 from holdfast.core.explanation import Explanation, Reason
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobInfo
 from holdfast.core.queue import QueueInfo
@@ -118,6 +119,24 @@ def task_fields(task: TaskInfo) -> dict[str, Any]:
 def change_fields(change: SettingChange) -> dict[str, Any]:
     """Who changed what."""
     return change._asdict()
+
+
+def key_fields(key: ApiKey) -> dict[str, Any]:
+    """A key of the API; never its secret, nor the hash of that."""
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scopes": sorted(key.scopes),
+        "queues": None if key.queues is None else sorted(key.queues),
+        "tenant": key.tenant,
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+        "used_at": key.used_at,
+        "failed_at": key.failed_at,
+        "rotations": key.rotations,
+        "old_until": key.old_until,
+    }
 
 
 def worker_fields(worker: WorkerInfo) -> dict[str, Any]:

@@ -30,6 +30,7 @@ async def work_reloading(
     *,
     say: Callable[[str], None],
     settings: Mapping[str, str] = MappingProxyType({}),
+    what: str = "worker",
 ) -> int:
     """Run the command `words`, anew after every change of the sources, until a signal; the exit code.
 
@@ -38,14 +39,15 @@ async def work_reloading(
     async with stop_signals() as signals, _watching(sources) as changes:
         with _lifeline() as pipe:
             asked = asyncio.create_task(signals.wait())
-            say(f"reload: watching {sources}")
+            if what == "worker":  # beside another one it need not be said twice
+                say(f"reload: watching {sources}")
             while not asked.done():
                 child = await _start(words, pipe, child_environment(**settings))
                 ended = asyncio.create_task(child.wait())
                 await _first(ended, changes.next, asked)
                 alive = not ended.done()
                 if not alive:
-                    say(f"reload: the worker ended with {_told(ended.result())}; the next change starts it again")
+                    say(f"reload: the {what} ended with {_told(ended.result())}; the next change starts it again")
                     await _first(changes.next, asked)
                 if not asked.done():
                     then = "draining, then restarting" if alive else "starting"
@@ -53,6 +55,19 @@ async def work_reloading(
                 if alive:
                     await _drain(child, ended, signals)
             return _code(ended.result()) if alive else Exit.OK
+
+
+@contextlib.asynccontextmanager
+async def beside(words: Sequence[str], settings: Mapping[str, str]) -> AsyncIterator[None]:
+    """The command `words` in a process of its own, for as long as the block lasts, or this process does."""
+    with _lifeline() as pipe:
+        child = await _start(words, pipe, child_environment(**settings))
+        try:
+            yield
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                child.send_signal(signal.SIGTERM)
+            await child.wait()
 
 
 class _Changes:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic.errors import PydanticUserError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 from pydantic_core import ArgsKwargs, PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from holdfast.core.errors import InvalidArguments, InvalidOptions
@@ -41,7 +41,7 @@ class Signature:
         try:
             self._check(ArgsKwargs(tuple(args), dict(kwargs)))
         except ValidationError as error:
-            raise InvalidArguments(self._sentence(error)) from None
+            raise InvalidArguments(self._sentence(error), field=_field(error)) from None
         payload = _written(self.task.name, args, kwargs, limit)
         if not is_plain:
             # What is no plain JSON may be written in a way that cannot be read again: better told here than there.
@@ -109,6 +109,13 @@ class Signature:
             return self._results.validate_json(result)
         except ValidationError:
             return plain_result(result)
+
+    def schema(self) -> dict[str, Any] | None:
+        """The arguments as JSON Schema: an object by name or, of those by place only, an array; None: neither fits."""
+        try:
+            return self._calls.json_schema()
+        except (PydanticInvalidForJsonSchema, InvalidOptions):
+            return None
 
     @functools.cached_property
     def _check(self) -> Callable[[ArgsKwargs], Any]:
@@ -193,6 +200,13 @@ class Signature:
             path = "".join(f"[{step!r}]" for step in inner)
             problems.append(f"argument {name}{path}: {problem['msg']}")
         return f"{self.task.name}: {'; '.join(problems)}"
+
+
+def _field(error: ValidationError) -> str:
+    """The first argument at fault, as whoever wrote the call as JSON finds it there."""
+    where, *inner = error.errors(include_url=False, include_input=False, include_context=False)[0]["loc"] or ("?",)
+    root = f"args[{where}]" if isinstance(where, int) else f"kwargs.{where}"
+    return root + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in inner)
 
 
 def encode_call(task: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, limit: int) -> bytes:

@@ -15,6 +15,7 @@ from holdfast.client.enlisting import Enlistment
 from holdfast.client.enqueuer import Enqueuer
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
+from holdfast.client.keys import Keys
 from holdfast.client.limits import Limits
 from holdfast.client.operator import Operator
 from holdfast.client.placing import Routing
@@ -39,7 +40,7 @@ MOST_AT_ONCE = 10_000
 
 
 class Client:
-    """Enqueues, and holds the nouns: jobs, dead letters, queues, tasks, tenants, limits, breakers, workers, changes."""
+    """Enqueues, and holds the nouns: jobs, dead letters, queues, tasks, tenants, limits, breakers, keys, …."""
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Client:
         self.limits = Limits(operator, registry)
         self.breakers = Breakers(operator, registry)
         self.audit = Audit(store)
+        self.keys = Keys(operator)
         self.workers = Workers(store)
 
     async def start(self) -> None:
@@ -86,7 +88,7 @@ class Client:
         job_id = await self._enqueuer.enqueue(job, wait_s=self._wait_s(request.options.wait_s))
         if self._on_enqueued is not None and job_id == job.id:
             await self._on_enqueued([job])
-        return self._handle(job_id, request)
+        return self._handle(job_id, request, existing=job_id != job.id)
 
     async def enqueue_many(self, requests: Sequence[Request], *, connection: object = None) -> list[JobHandle[Any]]:
         """All of them in one transaction, or none; handles in order. A bad item is named by its index."""
@@ -163,9 +165,11 @@ class Client:
         """`enlisted`: they may not be there yet, and perhaps never will."""
         return [self._handle(job_id, request, enlisted=enlisted) for job_id, request in zip(ids, requests, strict=True)]
 
-    def _handle(self, job_id: JobId, request: Request, *, enlisted: bool = False) -> JobHandle[Any]:
+    def _handle(
+        self, job_id: JobId, request: Request, *, enlisted: bool = False, existing: bool = False
+    ) -> JobHandle[Any]:
         decode = plain_result if request.signature is None else request.signature.decode_result
-        return JobHandle(job_id, self, decode, enlisted=enlisted)
+        return JobHandle(job_id, self, decode, enlisted=enlisted, existing=existing)
 
 
 def _queues_of(registry: Registry, config: Config) -> set[str]:

@@ -21,13 +21,19 @@ R = TypeVar("R")
 class JobHandle(Generic[R]):
     """What `enqueue` returns. It holds nothing but the id; ask it while the app is open."""
 
-    __slots__ = ("_client", "decode", "enlisted", "id")
+    __slots__ = ("_client", "decode", "enlisted", "existing", "id")
 
     id: JobId
     """The job's id, a UUID that grows with time."""
 
     def __init__(
-        self, job_id: JobId, client: Client, decode: Callable[[bytes | None], R], *, enlisted: bool = False
+        self,
+        job_id: JobId,
+        client: Client,
+        decode: Callable[[bytes | None], R],
+        *,
+        enlisted: bool = False,
+        existing: bool = False,
     ) -> None:
         self.id = job_id
         self._client = client
@@ -35,6 +41,8 @@ class JobHandle(Generic[R]):
         """Reads a stored result, in the type that the task declares."""
         self.enlisted = enlisted
         """It was enqueued inside a transaction of yours: until that has committed, there is no such job."""
+        self.existing = existing
+        """It was there before the call, which an idempotency key, or what makes it unique, has led to it."""
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.id}>"

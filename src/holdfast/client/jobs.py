@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -40,6 +41,10 @@ class Jobs:
         if info is None:
             raise JobNotFound(job_id)
         return info
+
+    async def get_many(self, job_ids: Sequence[JobId | str]) -> builtins.list[JobInfo | None]:
+        """Several at once, in order; None where there is no such job."""
+        return await self._store.job_infos([parse_job_id(job_id) for job_id in job_ids])
 
     async def list(
         self,
@@ -112,6 +117,14 @@ class Jobs:
         What is ready goes to the tail there, the oldest first; what runs or has ended stays as it is.
         """
         return await move(self._store, which, queue=queue, priority=priority)
+
+    async def count(self, *, most: int | None = None, **filters: Any) -> int:
+        """How many match, filters as for `list`; with `most`, it stops counting there."""
+        return await self._store.count_jobs(job_filter(**filters), most=most)
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Be called, on this loop, when jobs may have changed; for nothing at times. Returns the way out."""
+        return self._store.subscribe(lambda hint: callback() if hint is not Hint.NOTHING else None)
 
     async def watch(self, job_id: JobId | str) -> AsyncIterator[JobInfo]:
         """Every change of a job that can be seen, the first report at once, the last one its ending."""

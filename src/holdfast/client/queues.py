@@ -81,6 +81,11 @@ class Queues:
         said += [f"{name}={share:g}" for name, share in (priorities or {}).items()]
         await self._change(queue, " ".join(said), by, **changes)
 
+    async def clear_weights(self, queue: str, *, by: str = "") -> None:
+        """The weight of the queue, and those of its priorities, as if they had never been set."""
+        await self._refuse_unknown(queue)
+        await self._change(queue, "weights as built in", by, weight=1.0, weights=None)
+
     @overload
     async def set_watermarks(self, queue: str, *, high: int, low: int, by: str = "") -> None: ...
 

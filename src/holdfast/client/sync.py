@@ -30,6 +30,7 @@ from holdfast.client.dispatch import STORE_ALONE, Dispatch
 from holdfast.client.enlisting import Enlistment, run_here
 from holdfast.client.handle import JobHandle
 from holdfast.client.jobs import Jobs
+from holdfast.client.keys import Keys
 from holdfast.client.limits import Limits
 from holdfast.client.place import Place, refuse_on_a_loop
 from holdfast.client.queues import Queues, Workers
@@ -170,6 +171,11 @@ class Sync:
     def audit(self) -> Blocking:
         """`hf.audit`, its methods as ordinary functions."""
         return Blocking(self, lambda client: client.audit, Audit)
+
+    @property
+    def keys(self) -> Blocking:
+        """`hf.keys`, its methods as ordinary functions."""
+        return Blocking(self, lambda client: client.keys, Keys)
 
     @property
     def tenants(self) -> Blocking:

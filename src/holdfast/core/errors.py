@@ -15,6 +15,7 @@ HoldfastError
 ├── JobStateError            the job is not in a state that allows this
 ├── JobFailed                the awaited job ended dead
 ├── JobCancelled             the awaited job ended cancelled
+├── ApiRefused               the HTTP API refused a request for a reason of its own: the key, a limit, the connection
 ├── LeaseLost                this run is no longer the job's owner: nothing that it writes counts
 ├── SoftTimeout              raised inside a task at its soft limit
 ├── HardTimeout              recorded when a run was ended at its hard limit
@@ -47,6 +48,11 @@ class InvalidOptions(HoldfastError, ValueError):
 
 class InvalidArguments(HoldfastError, ValueError):
     """The arguments do not fit the task's signature, or cannot be stored as JSON."""
+
+    def __init__(self, message: str = "", *, field: str | None = None) -> None:
+        self.field = field
+        """The first argument at fault, as in `kwargs.to` or `args[0].street`; None where none is to be named."""
+        super().__init__(message)
 
 
 class UnknownTask(HoldfastError, LookupError):
@@ -164,6 +170,19 @@ class JobCancelled(HoldfastError):
         self.job_id = job_id
         self.reason = reason
         super().__init__(f"job {job_id} was cancelled" + (f": {reason}" if reason else ""))
+
+
+class ApiRefused(HoldfastError):
+    """A server refused a request for a reason that only the HTTP API has; or could not be reached."""
+
+    def __init__(self, message: str, *, status: int | None = None, kind: str = "", field: str | None = None) -> None:
+        self.status = status
+        """That of the answer; None: there was none."""
+        self.kind = kind
+        """The name of the problem, as in `forbidden`."""
+        self.field = field
+        """The part of the request that is at fault."""
+        super().__init__(message)
 
 
 class LeaseLost(HoldfastError):

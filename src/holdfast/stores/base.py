@@ -21,6 +21,7 @@ from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker, WorkerInfo
+from holdfast.stores.api_keys import ApiKeyStore
 from holdfast.stores.flow import FlowStore
 from holdfast.stores.lead_reports import LeadReports
 from holdfast.stores.parking import ParkingStore
@@ -346,8 +347,8 @@ class DeadStore(Protocol):
     async def purge_dead(self, job_ids: Sequence[JobId]) -> int: ...
 
 
-class QueueStore(TenantStore, Protocol):
-    """Settings of queues and tenants, shared by all processes."""
+class QueueStore(TenantStore, ApiKeyStore, Protocol):
+    """Settings of queues and tenants, and keys of the API; shared by all processes."""
 
     async def queue_settings(self) -> dict[str, QueueSettings]:
         """Every queue that has settings or has ever had a job."""

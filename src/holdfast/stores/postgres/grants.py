@@ -2,8 +2,8 @@
 
 Duties:
 - `dashboard` reads, and changes nothing.
-- `api` reads, enqueues and cancels.
-- `operator` does what `api` does, and what a person decides: dead letters, settings of queues.
+- `api` reads, enqueues and cancels, and notes who did so and when keys are used.
+- `operator` does what `api` does, and what a person decides: dead letters, settings of queues, keys of the API.
 - `worker` claims, settles and keeps the cluster in order; also enqueues and cancels. Dead letters it only adds.
 - `migrator` makes the tables, and owns them.
 """
@@ -35,7 +35,11 @@ _ENQUEUE: dict[str, str] = {
     "done": "INSERT",
     **dict.fromkeys((*_WAITING, *_ATTACHED), "INSERT, UPDATE, DELETE"),
 }
-_DECIDE: dict[str, str] = _ENQUEUE | {
+_SERVE: dict[str, str] = _ENQUEUE | {
+    "setting_change": "INSERT",
+    "api_key": "UPDATE (used_at, failed_at)",
+}
+_DECIDE: dict[str, str] = _SERVE | {
     "job": "INSERT, UPDATE, DELETE",
     "tagged": "INSERT, DELETE",
     "dead": "UPDATE, DELETE",
@@ -46,7 +50,7 @@ _DECIDE: dict[str, str] = _ENQUEUE | {
     "tenant_setting": "INSERT, UPDATE, DELETE",
     "rule": "INSERT, UPDATE, DELETE",
     "breaker": "INSERT, UPDATE, DELETE",
-    "setting_change": "INSERT",
+    "api_key": "INSERT, UPDATE",
 }
 _WORK: dict[str, str] = _ENQUEUE | {
     "job": "INSERT, DELETE",
@@ -67,7 +71,7 @@ _WORK: dict[str, str] = _ENQUEUE | {
 }
 _TABLES: Mapping[str, Mapping[str, str]] = {
     "dashboard": {},
-    "api": _ENQUEUE,
+    "api": _SERVE,
     "operator": _DECIDE,
     "worker": _WORK,
 }

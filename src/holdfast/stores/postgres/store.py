@@ -47,6 +47,7 @@ from holdfast.stores.postgres import (
     waiting,
     workers,
 )
+from holdfast.stores.postgres.api_keys import ApiKeyVerbs
 from holdfast.stores.postgres.beats import Beats
 from holdfast.stores.postgres.claim_verbs import ClaimVerbs
 from holdfast.stores.postgres.dispatching import Dispatching
@@ -64,7 +65,7 @@ from holdfast.stores.status import StoreStatus
 DEFAULT_WATERMARKS = Watermarks(high=10_000, low=2_000)
 
 
-class PostgresStore(ClaimVerbs):
+class PostgresStore(ClaimVerbs, ApiKeyVerbs):
     """A store in one schema of a PostgreSQL database.
 
     `pooled`: the way there leads through a PgBouncer in transaction mode, so nothing is notified and nothing prepared.

@@ -11,8 +11,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
+from holdfast.core.api_key import ApiKey
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
@@ -26,6 +28,7 @@ from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.threads import in_new_thread
+from holdfast.stores.api_keys import KeyUse
 from holdfast.stores.base import (
     CancelAnswer,
     CancelRequest,
@@ -43,6 +46,7 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.flow import BreakerInfo, Circumstances, GateInfo, Position, Served, SettingChange
 from holdfast.stores.sqlite import (
+    api_keys,
     breakers,
     circumstances,
     claim,
@@ -302,6 +306,27 @@ class SqliteStore:
 
     async def setting_changes(self, *, limit: int, before: int | None = None) -> list[SettingChange]:
         return await self._reports.query(partial(rules.setting_changes, limit=limit, before=before))
+
+    # ------------------------------------------------------------ keys of the API
+
+    async def add_api_key(self, key: ApiKey, *, by: str) -> bool:
+        return await self._writer.submit("add_api_key", partial(api_keys.add_api_key, key=key, by=by))
+
+    async def api_keys(self, key_ids: Sequence[str] | None = None) -> list[ApiKey]:
+        return await self._reader.query(partial(api_keys.api_keys, key_ids=key_ids))
+
+    async def rotate_api_key(self, key_id: str, digest: bytes, *, grace_s: float, by: str) -> ApiKey | None:
+        rotate = partial(api_keys.rotate_api_key, key_id=key_id, digest=digest, grace_s=grace_s, by=by)
+        return await self._writer.submit("rotate_api_key", rotate)
+
+    async def revoke_api_key(self, key_id: str, *, by: str) -> ApiKey | None:
+        return await self._writer.submit("revoke_api_key", partial(api_keys.revoke_api_key, key_id=key_id, by=by))
+
+    async def note_key_uses(self, uses: Mapping[str, KeyUse]) -> None:
+        await self._writer.submit("note_key_uses", partial(api_keys.note_key_uses, uses=uses))
+
+    async def record_act(self, *, by: str, what: str, name: str, said: Mapping[str, Any]) -> None:
+        await self._writer.submit("record_act", partial(api_keys.record_act, by=by, what=what, name=name, said=said))
 
     # ------------------------------------------------------------ reports
 

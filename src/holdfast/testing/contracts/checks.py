@@ -7,6 +7,7 @@ from types import ModuleType
 
 from holdfast.stores.base import Store
 from holdfast.testing.contracts import (
+    api_keys,
     attempts,
     breakers,
     cancel,
@@ -91,6 +92,7 @@ CHECKS: dict[str, Check] = _collect(
         queues,
         moving,
         changes,
+        api_keys,
         endings,
         inspect,
         upkeep,

@@ -1,0 +1,187 @@
+"""What goes over the wire, and what comes back: requests, jobs, events and errors. Nothing is sent here."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple, NoReturn
+from uuid import UUID
+
+from holdfast.core.errors import (
+    ApiRefused,
+    HoldfastError,
+    IdempotencyConflict,
+    InvalidArguments,
+    InvalidOptions,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    JobStateError,
+    NotUnique,
+    OutcomeUnknown,
+    QueueFull,
+    RoutingFailed,
+    StoreBroken,
+    StoreUnavailable,
+    UnknownTask,
+)
+from holdfast.core.job import AttemptInfo, ErrorInfo, JobInfo, Progress
+from holdfast.core.state import State
+
+#: Answers after which the same request may be sent again, whatever it asks for: nothing was done, or a key guards it.
+AGAIN: Final = frozenset({429, 502, 503, 504})
+_PREFIX: Final = "urn:holdfast:problem:"
+_ERRORS: Final[Mapping[str, type[HoldfastError]]] = {
+    "invalid-json": InvalidArguments,
+    "invalid-arguments": InvalidArguments,
+    "invalid-request": InvalidOptions,
+    "unknown-task": UnknownTask,
+    "not-routed": RoutingFailed,
+    "queue-full": QueueFull,
+    "idempotency-conflict": IdempotencyConflict,
+    "not-unique": NotUnique,
+    "job-not-found": JobNotFound,
+    "job-state": JobStateError,
+    "store-unavailable": StoreUnavailable,
+    "shutting-down": StoreUnavailable,
+    "outcome-unknown": OutcomeUnknown,
+    "store-broken": StoreBroken,
+}
+
+
+def submission(
+    task: str, args: Sequence[Any], kwargs: Mapping[str, Any], key: str | None, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The body and the headers of a submission. It always has a key, so that sending it again is safe."""
+    body: dict[str, Any] = {"task": task, "args": list(args), "kwargs": dict(kwargs)}
+    for name, value in options.items():
+        if value is not None:
+            body[name] = value.isoformat() if isinstance(value, datetime) else value
+    return body, {"Idempotency-Key": key or f"auto-{secrets.token_hex(16)}"}
+
+
+def raise_problem(status: int, content: bytes, headers: Mapping[str, str]) -> NoReturn:
+    """The error that the same call would have raised in process; ApiRefused where only a server has it."""
+    try:
+        said = json.loads(content)
+        kind = str(said["type"]).removeprefix(_PREFIX)
+        detail = str(said["detail"])
+    except (ValueError, KeyError, TypeError):
+        raise ApiRefused(f"the server answered with {status}, and not as the API does", status=status) from None
+    field = said.get("field")
+    known = _ERRORS.get(kind)
+    if known is None:
+        raise ApiRefused(f"{detail} ({kind})", status=status, kind=kind, field=field)
+    raise _made(known, detail, said, retry_after_s(headers))
+
+
+def retry_after_s(headers: Mapping[str, str], *, default: float = 1.0) -> float:
+    """The seconds that a server asks for."""
+    try:
+        return max(0.0, float(headers.get("Retry-After", default)))
+    except ValueError:
+        return default
+
+
+def _made(kind: type[HoldfastError], detail: str, said: Mapping[str, Any], after_s: float) -> HoldfastError:
+    """An error with the words of the server, which has made them from its own."""
+    error = kind.__new__(kind, detail)
+    error.args = (detail,)
+    members = {
+        "field": said.get("field"),
+        "queue": said.get("queue"),
+        "depth": said.get("depth"),
+        "draining": said.get("draining", False),
+        "retry_after": after_s,
+        "job_id": said.get("job_id"),
+        "index": None,
+        "key": None,
+        "unknown": kind is OutcomeUnknown,
+    }
+    for name, value in members.items():
+        setattr(error, name, value)
+    return error
+
+
+def job_of(said: Mapping[str, Any]) -> JobInfo:
+    """A job, as in process; what the key may not see is empty."""
+    payload, progress = said["payload"] or {}, said["progress"]
+    times = {name: _moment(said[name]) for name in ("run_at", "started_at", "ended_at", "expires_at")}
+    return JobInfo(
+        id=UUID(said["id"]),
+        task=said["task"],
+        queue=said["queue"],
+        priority=said["priority"],
+        tenant=said["tenant"],
+        state=State(said["state"]),
+        attempt=said["attempt"],
+        max_attempts=said["max_attempts"],
+        created_at=datetime.fromisoformat(said["created_at"]),
+        worker=said["worker"],
+        progress=progress and Progress(progress["done"], progress["total"], datetime.fromisoformat(progress["at"])),
+        stage=said["stage"],
+        result=payload.get("result"),
+        error=_error(said["error"]),
+        attempts=tuple(map(_attempt, said["attempts"])),
+        tags=tuple(said["tags"]),
+        metadata=payload.get("metadata"),
+        reason=said["reason"],
+        waits_at=said["waits_at"],
+        cancel_requested=said["cancel_requested"],
+        args=tuple(payload.get("args", ())),
+        kwargs=payload.get("kwargs"),
+        **times,
+    )
+
+
+def result_of(job: JobInfo) -> Any:
+    """What the job returned; raises what a handle in process raises."""
+    if job.state is State.DEAD:
+        error = job.error or ErrorInfo("", "")
+        raise JobFailed(job.id, error_type=error.type, message=error.message)
+    if job.state is State.CANCELLED:
+        raise JobCancelled(job.id, reason=job.reason)
+    return job.result
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _error(said: Mapping[str, Any] | None) -> ErrorInfo | None:
+    return None if said is None else ErrorInfo(said["type"], said["message"] or "", said["traceback"] or "")
+
+
+def _attempt(said: Mapping[str, Any]) -> AttemptInfo:
+    ended = datetime.fromisoformat(said["ended_at"])
+    return AttemptInfo(
+        said["number"], 0, said["cause"], _error(said["error"]), said["worker"], _moment(said["started_at"]), ended
+    )
+
+
+class StreamEvent(NamedTuple):
+    """One event of a stream."""
+
+    kind: str
+    id: str
+    data: str
+
+
+class EventReader:
+    """Puts lines of a stream together to events."""
+
+    def __init__(self) -> None:
+        self._fields: dict[str, str] = {}
+
+    def feed(self, line: str) -> StreamEvent | None:
+        """One more line; an event where it ends one."""
+        if line:
+            name, _, value = line.partition(": ")
+            self._fields[name] = value
+            return None
+        fields, self._fields = self._fields, {}
+        if "data" not in fields:
+            return None
+        return StreamEvent(fields.get("event", "message"), fields.get("id", ""), fields["data"])

@@ -1,0 +1,67 @@
+"""What a route has in hand while it serves one request: the app, whoever asks, and what this server shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Request, Security
+from fastapi.openapi.models import HTTPBearer as HTTPBearerModel
+from fastapi.security.base import SecurityBase
+
+from holdfast.app import Holdfast
+from holdfast.core.job import JobInfo
+from holdfast.http.caller import Caller
+from holdfast.http.http_limits import HttpLimits
+from holdfast.http.streams import Streams
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """What all requests of one server share."""
+
+    hf: Holdfast
+    limits: HttpLimits
+    streams: Streams
+    unknown_tasks: bool
+    """Whether jobs of tasks that the app does not know are taken: some worker may know them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request that was let in."""
+
+    api: Api
+    caller: Caller
+    base: str
+    """Where the API is, as the client sees it: for `Location`."""
+
+    @property
+    def hf(self) -> Holdfast:
+        """The app."""
+        return self.api.hf
+
+    async def job(self, job_id: str) -> JobInfo:
+        """A job that is the caller's; JobNotFound where there is none, or it is somebody else's."""
+        [job] = await self.hf.jobs.get_many([job_id])
+        return self.caller.his(job, job_id)
+
+    async def record(self, what: str, name: str, **said: Any) -> None:
+        """Put on record what the caller is about to do. Before it is done: nothing is done that is not on record."""
+        words = {key: value for key, value in said.items() if value is not None}
+        await self.hf.keys.record_act(what, name, words, by=self.caller.name)
+
+
+class _Bearer(SecurityBase):
+    """Says in the document how to come with a key; the door has looked at it by then."""
+
+    def __init__(self) -> None:
+        self.model = HTTPBearerModel(bearerFormat="hf_…", description="A key, as `holdfast keys create` makes it.")
+        self.scheme_name = "key"
+
+    async def __call__(self, request: Request) -> Call:
+        call: Call = request.state.holdfast
+        return call
+
+
+Called = Annotated[Call, Security(_Bearer())]

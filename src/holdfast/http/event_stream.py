@@ -1,0 +1,121 @@
+"""One client that follows a job: server-sent events, each the whole job as it is, under an id that tells its revision.
+
+Whoever comes again with `Last-Event-ID` is told what differs from that, and nothing twice. Steps may be skipped; the
+last one, its ending, is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from holdfast.core.job import JobInfo
+from holdfast.http.http_limits import HttpLimits
+from holdfast.http.streams import Follower, Streams
+from holdfast.http.views import job_view
+
+_AGAIN_MS: Final = 1_000
+EVENT_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "The revision of the job: for `Last-Event-ID`."},
+        "event": {"enum": ["changed", "ended", "gone", "reconnect"]},
+        "data": {"type": "string", "description": "The job, as JSON; `{}` where there is none to tell of."},
+        "retry": {"type": "integer"},
+    },
+}
+
+
+def revision_of(job: JobInfo) -> str:
+    """The same for the same report of a job, whoever may see what of it."""
+    text = job_view(job, payloads=False).model_dump_json().encode()
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
+
+
+class EventStream(Response):
+    """The answer: it goes on until the job has ended, or the client is to come again."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, job: JobInfo, *, streams: Streams, limits: HttpLimits, payloads: bool, seen: str | None) -> None:
+        super().__init__(status_code=200, headers={"X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._job = job
+        self._streams = streams
+        self._limits = limits
+        self._payloads = payloads
+        self._seen = seen
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.create_task(_disconnected(receive), name="holdfast-stream-gone")
+        telling = asyncio.create_task(self._tell(send), name="holdfast-stream")
+        try:
+            await asyncio.wait([gone, telling], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (gone, telling):
+                task.cancel()
+            ended = await asyncio.gather(gone, telling, return_exceptions=True)
+        if telling.done() and isinstance(ended[1], Exception) and not isinstance(ended[1], TimeoutError | OSError):
+            raise ended[1]
+
+    async def _tell(self, send: Send) -> None:
+        await self._send(send, {"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await self._write(send, f"retry: {_AGAIN_MS}\n\n")
+        with contextlib.suppress(TimeoutError):
+            async with self._streams.following(self._job) as follower, asyncio.timeout(self._limits.stream_s):
+                await self._follow(send, follower)
+                await self._send(send, {"type": "http.response.body", "body": b"", "more_body": False})
+                return
+        await self._write(send, "event: reconnect\ndata: {}\n\n")
+        await self._send(send, {"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _follow(self, send: Send, follower: Follower) -> None:
+        """Until it has ended; TimeoutError: it is time to come again."""
+        while True:
+            if not await self._news(follower):
+                await self._write(send, ": nothing new\n\n")
+                continue
+            job = follower.take()
+            if job is None:
+                await self._write(send, "event: gone\ndata: {}\n\n")
+                return
+            revision = revision_of(job)
+            if revision != self._seen:
+                await self._write(send, self._event(job, revision))
+                self._seen = revision
+            if job.state.ended:
+                return
+            if self._streams.stopped:
+                raise TimeoutError
+
+    async def _news(self, follower: Follower) -> bool:
+        """False: there was none for a while."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.quiet_s):
+                await follower.news.wait()
+        return follower.news.is_set()
+
+    def _event(self, job: JobInfo, revision: str) -> str:
+        kind = "ended" if job.state.ended else "changed"
+        return f"id: {revision}\nevent: {kind}\ndata: {job_view(job, payloads=self._payloads).model_dump_json()}\n\n"
+
+    async def _write(self, send: Send, text: str) -> None:
+        await self._send(send, {"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+    async def _send(self, send: Send, message: dict[str, object]) -> None:
+        """A client that reads nothing for too long is given up: what waits for it would wait for ever."""
+        try:
+            async with asyncio.timeout(self._limits.stalled_s):
+                await send(message)
+        except TimeoutError:
+            raise OSError("the client reads nothing") from None
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,151 @@
+"""Change what becomes of jobs, queues and limits; every change is on record, with the key that made it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+from tests.http.served import Scene, served
+from tests.integration.scene import scene
+
+from holdfast import State
+
+OPERATE = ("operate", "read", "read-payload")
+
+
+async def _record(api: Scene) -> list[tuple[str, str, Any]]:
+    """What was done by a key since the keys were made: what, to what, and how."""
+    found = [each for each in await api.hf.audit.list() if each.what != "key"]
+    assert {each.by.split()[0] for each in found} <= {"key"}, "by whom"
+    return [(each.what, each.name, each.after) for each in reversed(found)]
+
+
+@scene
+async def test_a_job_is_cancelled_by_somebody_for_a_reason() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        job = await api.hf.enqueue("shop.add", 1)
+        answer = await client.post(f"/jobs/{job.id}/cancel", json={"reason": "no longer wanted"})
+        assert answer.json() == {"id": str(job.id), "answer": "cancelled"}
+        again = await client.post(f"/jobs/{job.id}/cancel")
+        assert again.json()["answer"] == "ended"
+        info = await job.info()
+        assert info.reason is not None
+        assert info.reason.startswith("no longer wanted (by key ")
+        assert await _record(api) == [
+            ("cancel", str(job.id), {"reason": "no longer wanted"}),
+            ("cancel", str(job.id), {}),
+        ]
+
+
+@scene
+async def test_a_dead_job_is_run_again() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        one, two = await api.dead(), await api.dead()
+        answer = await client.post(f"/jobs/{one}/retry")
+        assert (answer.status_code, answer.json()["state"]) == (202, "ready")
+        twice = await client.post(f"/jobs/{one}/retry")
+        assert (twice.status_code, twice.json()["type"]) == (409, "urn:holdfast:problem:job-state")
+        wrong = await client.post(f"/dead/{two}/replay", json={"args": ["bob"], "kwargs": {"cents": "many"}})
+        assert (wrong.status_code, wrong.json()["field"]) == (422, "kwargs.cents")
+        assert (await client.get(f"/dead/{two}")).json()["payload"]["args"] == ["ada"]
+        edited = await client.post(f"/dead/{two}/replay", json={"args": ["bob"], "kwargs": {"cents": 1}})
+        assert (edited.status_code, edited.json()["payload"]["args"]) == (202, ["bob"])
+        assert (await client.get(f"/dead/{two}")).status_code == 409
+        assert [each[:2] for each in await _record(api)] == [("retry", one), ("replay", two), ("replay", two)]
+
+
+@scene
+async def test_dead_jobs_are_counted_replayed_and_purged_in_bulk() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        ids = [await api.dead(tags=["odd"] if n % 2 else ["even"]) for n in range(4)]
+
+        async def bulk(verb: str, **body: Any) -> httpx.Response:
+            return await client.post(f"/dead/{verb}", json=body)
+
+        assert (await bulk("replay", filter={"tag": "odd"}, dry_run=True)).json() == {"count": 2, "dry_run": True}
+        assert (await bulk("purge", everything=True, dry_run=True)).json()["count"] == 4
+        assert (await bulk("purge", ids=ids[:1], dry_run=True)).json()["count"] == 1
+        assert await _record(api) == [], "to count is no change"
+        assert len((await client.get("/dead")).json()["jobs"]) == 4
+        assert (await bulk("replay", filter={"tag": "odd"})).json() == {"count": 2, "dry_run": False}
+        assert (await bulk("purge", ids=[ids[0], ids[1]])).json()["count"] == 1, "of these one is not dead any more"
+        assert (await client.delete(f"/dead/{ids[2]}")).json()["count"] == 1
+        assert (await bulk("purge", everything=True)).json()["count"] == 0
+        for body in ({}, {"everything": True, "ids": ids}, {"filter": {}}, {"filter": {"state": "ready"}}):
+            assert (await bulk("purge", **body)).status_code == 422
+        assert [each[0] for each in await _record(api)] == ["replay", "purge", "purge", "purge"]
+        assert [(await api.hf.jobs.get(each)).state for each in (ids[1], ids[3])] == [State.READY, State.READY]
+
+
+@scene
+async def test_a_queue_is_paused_drained_weighed_and_purged() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        for _ in range(3):
+            await api.hf.enqueue("shop.mail", "bob")
+        [queue] = (await client.get("/queues")).json()["queues"]
+        assert (queue["name"], queue["ready"], queue["accepting"], queue["high_watermark"]) == ("mail", 3, True, 10_000)
+        assert queue["oldest_ready_s"] >= 0
+        assert (await client.post("/queues/mail/pause")).status_code == 204
+        assert (await client.post("/queues/mail/drain")).status_code == 204
+        assert (await client.get("/queues/mail")).json()["paused"]
+        assert not (await client.get("/queues/mail")).json()["accepting"]
+        assert (await client.post("/queues/mail/resume")).status_code == 204
+        weights = (await client.get("/queues/mail/weights")).json()
+        assert (weights["weight"], weights["priorities"]["critical"], weights["is_default"]) == (1.0, 60.0, True)
+        patched = await client.patch("/queues/mail/weights", json={"weight": 3, "priorities": {"low": 7}})
+        assert patched.json()["weight"] == 3.0
+        assert patched.json()["priorities"] | {"low": 7.0} == patched.json()["priorities"]
+        assert (await client.delete("/queues/mail/weights")).json() == weights
+        marked = await client.patch(
+            "/queues/mail/watermarks", json={"high": 10, "low": 5, "high_age_s": 60, "low_age_s": 1}
+        )
+        assert (marked.json()["high_watermark"], marked.json()["high_age_s"]) == (10, 60.0)
+        assert (await client.patch("/queues/mail/watermarks", json={"high": 10})).status_code == 422
+        slip = await client.patch("/queues/maill/weights", json={"weight": 3})
+        assert (slip.status_code, "did you mean 'mail'" in slip.json()["detail"]) == (422, True)
+        assert (await client.post("/queues/mail/purge", json={"reason": "a mistake"})).json() == {"count": 3}
+        assert len(await _record(api)) == 7
+
+
+@scene
+async def test_limits_breakers_tenants_and_tasks_are_operated() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        assert (await client.put("/limits/task:shop.add", json={"size": 2, "rate": "10/m"})).status_code == 204
+        found = (await client.get("/limits")).json()["limits"]
+        assert {(each["kind"], each["size"], each["rate"]) for each in found} == {
+            ("concurrency", 2, None),
+            ("rate", None, "10/m"),
+        }
+        assert (await client.delete("/limits/task:shop.add")).status_code == 204
+        assert (await client.delete("/limits/task:shop.add")).json()["type"] == "urn:holdfast:problem:not-set"
+        assert (await client.put("/limits/x", json={})).status_code == 422
+        assert (await client.post("/breakers/bank/open")).status_code == 204
+        [breaker] = (await client.get("/breakers")).json()["breakers"]
+        assert (breaker["name"], breaker["phase"], breaker["held"]) == ("bank", "open", True)
+        assert (await client.post("/breakers/bank/close")).status_code == 204
+        assert (await client.put("/tenants/acme/weight", json={"weight": 2})).status_code == 204
+        assert (await client.post("/tenants/acme/pause")).status_code == 204
+        assert (await client.get("/tenants")).json() == {"tenants": [{"name": "acme", "weight": 2.0, "paused": True}]}
+        assert (await client.post("/tenants/acme/resume")).status_code == 204
+        assert (await client.delete("/tenants/acme/weight")).status_code == 204
+        assert (await client.post("/tasks/shop.add/pause")).status_code == 204
+        assert (await client.get("/tasks/shop.add")).json()["paused"]
+        assert (await client.post("/tasks/shop.add/resume")).status_code == 204
+        assert len(await _record(api)) == 10
+
+
+@scene
+async def test_the_record_is_read_page_by_page_by_an_admin() -> None:
+    async with served() as api:
+        async with api.client(await api.key(*OPERATE)) as client:
+            for _ in range(3):
+                await client.post("/queues/mail/pause")
+                await client.post("/queues/mail/resume")
+            assert (await client.get("/audit")).status_code == 403
+        async with api.client(await api.key("admin")) as client:
+            first = (await client.get("/audit", params={"limit": 4})).json()
+            rest = (await client.get("/audit", params={"limit": 100, "before": first["next"]})).json()
+            numbers = [each["number"] for each in [*first["changes"], *rest["changes"]]]
+            assert (len(first["changes"]), rest["next"], numbers) == (4, None, list(range(8, 0, -1)))
+            assert first["changes"][1]["what"] == "queue"
+            assert first["changes"][1]["by"].startswith("key ")
