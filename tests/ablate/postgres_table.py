@@ -11,6 +11,9 @@ LOST = FAULTS + "test_postgres_lost_answers.py"
 ONE_STATEMENT = FAULTS + "test_rules_one_statement.py"
 
 FLOW = POSTGRES + "migrations/0008_flow.sql"
+_FENCED = (
+    "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"
+)
 #: Of the statement for successes that nothing hangs on, and of that for any outcome.
 SUCCESSES = """    IF NOT _attached THEN
         RETURN QUERY
@@ -18,9 +21,9 @@ SUCCESSES = """    IF NOT _attached THEN
             SELECT holdfast.clock() AS now
         ), run AS (
             DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
-            WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"""
+            """ + _FENCED
 OUTCOMES = """                  traceback, fingerprint, words)
-        WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"""
+        """ + _FENCED
 
 
 def _contract(topic: str) -> tuple[str, ...]:
