@@ -15,15 +15,21 @@ _FENCED = (
     "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"
 )
 #: Of the statement for successes that nothing hangs on, and of that for any outcome.
-SUCCESSES = """    IF NOT _attached THEN
+SUCCESSES = (
+    """    IF NOT _attached THEN
         RETURN QUERY
         WITH moment AS MATERIALIZED (
             SELECT holdfast.clock() AS now
         ), run AS (
             DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
-            """ + _FENCED
-OUTCOMES = """                  traceback, fingerprint, words)
-        """ + _FENCED
+            """
+    + _FENCED
+)
+OUTCOMES = (
+    """                  traceback, fingerprint, words)
+        """
+    + _FENCED
+)
 
 
 def _contract(topic: str) -> tuple[str, ...]:
