@@ -55,8 +55,8 @@ AT_POSTGRES_GATES = (
         "order",
         "PostgreSQL: a freed slot is for those who wait, not for whoever comes",
         FLOW,
-        "ON d.kind = 'limit' AND d.key = g.key WHERE d.freed;",
-        "ON d.kind = 'limit' AND d.key = g.key WHERE false;",
+        "AND d.key = ANY (ARRAY[g.key])\n        WHERE d.freed;",
+        "AND d.key = ANY (ARRAY[g.key])\n        WHERE false;",
         (IN_HAND, "-k", "whoever_comes and longer"),
     ),
     Ablation(
@@ -80,17 +80,17 @@ AT_POSTGRES_GATES = (
         "PostgreSQL: a success of a job with a slot sees who has just begun to wait for it",
         FLOW,
         """    IF EXISTS (SELECT 1 FROM holdfast.member) AND EXISTS (
-        SELECT 1 FROM unnest(_settled_ids)""",
+        SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (_settled_ids)""",
         """    IF false AND EXISTS (
-        SELECT 1 FROM unnest(_settled_ids)""",
+        SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (_settled_ids)""",
         (ONE_STATEMENT, "-k", "rule_4 and succeed"),
     ),
     Ablation(
         "rule 4",
         "PostgreSQL: any end of a job with a slot sees who has just begun to wait for it",
         FLOW,
-        "    IF EXISTS (SELECT 1 FROM unnest(_settled_ids) AS e (job_id) JOIN",
-        "    IF false AND EXISTS (SELECT 1 FROM unnest(_settled_ids) AS e (job_id) JOIN",
+        "    IF EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (_settled_ids))",
+        "    IF false AND EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (_settled_ids))",
         (ONE_STATEMENT, "-k", "rule_4 and slot and bury"),
     ),
     Ablation(

@@ -11,16 +11,25 @@ LOST = FAULTS + "test_postgres_lost_answers.py"
 ONE_STATEMENT = FAULTS + "test_rules_one_statement.py"
 
 FLOW = POSTGRES + "migrations/0008_flow.sql"
+_FENCED = (
+    "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"
+)
 #: Of the statement for successes that nothing hangs on, and of that for any outcome.
-SUCCESSES = """    IF NOT _attached THEN
+SUCCESSES = (
+    """    IF NOT _attached THEN
         RETURN QUERY
         WITH moment AS MATERIALIZED (
             SELECT holdfast.clock() AS now
         ), run AS (
             DELETE FROM holdfast.active a USING unnest(_ids, _tokens, _results) AS s (job_id, token, result)
-            WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"""
-OUTCOMES = """                  traceback, fingerprint, words)
-        WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"""
+            """
+    + _FENCED
+)
+OUTCOMES = (
+    """                  traceback, fingerprint, words)
+        """
+    + _FENCED
+)
 
 
 def _contract(topic: str) -> tuple[str, ...]:
@@ -138,16 +147,16 @@ ON_POSTGRES = (
         "P5",
         "PostgreSQL: other outcomes are fenced by token",
         POSTGRES + "sql/settle_jobs.sql",
-        "WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = $1) IS TRUE",
-        "WHERE a.job_id = s.job_id AND (a.worker = $1) IS TRUE",
+        "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = $1) IS TRUE",
+        "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND (a.worker = $1) IS TRUE",
         _contract("fencing"),
     ),
     Ablation(
         "P5",
         "PostgreSQL: other outcomes are fenced by worker",
         POSTGRES + "sql/settle_jobs.sql",
-        "WHERE a.job_id = s.job_id AND a.token = s.token AND (a.worker = $1) IS TRUE",
-        "WHERE a.job_id = s.job_id AND a.token = s.token AND $1::uuid IS NOT NULL",
+        "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = $1) IS TRUE",
+        "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND $1::uuid IS NOT NULL",
         _contract("fencing"),
     ),
     Ablation(

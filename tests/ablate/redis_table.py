@@ -13,6 +13,14 @@ CLAIMS, DISPATCH, CONNECTION, CLUSTER, NEWS = (
 
 ON_REDIS = (
     Ablation(
+        "P2",
+        "Redis: a job that was announced twice is judged once",
+        "src/holdfast/stores/postgres/dispatching.py",
+        "list(dict.fromkeys(job_ids))",
+        "list(job_ids)",
+        (CLAIMS, "-k", "announced_twice"),
+    ),
+    Ablation(
         "P5",
         "Redis: an announced job is claimed under a valid lease only",
         CLAIM,

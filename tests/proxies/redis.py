@@ -34,6 +34,7 @@ class RedisProxy:
 
     def __exit__(self, *_: object) -> None:
         self.refuse()
+        self._thread.submit(self._end_all()).result()
         self._thread.stop()
 
     @property
@@ -89,6 +90,15 @@ class RedisProxy:
             self._listening = None
         self._cut()
 
+    async def _end_all(self) -> None:
+        await asyncio.sleep(0)  # in which whoever was just let in gets a task of its own
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.wait(others)
+            for _ in range(3):  # in which closed transports let go of their sockets, and the last tasks begin
+                await asyncio.sleep(0)
+
     def _cut(self) -> None:
         for writer in tuple(self._writers):
             writer.transport.abort()
@@ -99,37 +109,34 @@ class RedisProxy:
 
         self._thread.submit(there()).result()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
-        ours = asyncio.current_task()
-        assert ours is not None
-        self._tasks.add(ours)
-        try:
+        task = asyncio.create_task(self._connect_through(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: self._writers.discard(writer))
+        task.add_done_callback(lambda _: writer.transport.abort())
+
+    async def _connect_through(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
             if self._answer is not None:
                 while await reader.read(65536) and self._answer is not None:
                     writer.write(self._answer)
                 return
-            with contextlib.suppress(OSError):
-                back, forth = await asyncio.open_connection("127.0.0.1", self.server.port)
-                self._writers.add(forth)
-                pumps = [
-                    asyncio.create_task(self._pump(reader, forth, 0)),
-                    asyncio.create_task(self._pump(back, writer, 1)),
-                ]
-                try:
-                    await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    for pump in pumps:
-                        pump.cancel()
-                    await asyncio.gather(*pumps, return_exceptions=True)
-                    self._writers.discard(forth)
-                    forth.transport.abort()
-        except OSError:
-            pass
-        finally:
-            self._tasks.discard(ours)
-            self._writers.discard(writer)
-            writer.transport.abort()
+            back, forth = await asyncio.open_connection("127.0.0.1", self.server.port)
+            self._writers.add(forth)
+            pumps = [
+                asyncio.create_task(self._pump(reader, forth, 0)),
+                asyncio.create_task(self._pump(back, writer, 1)),
+            ]
+            try:
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for pump in pumps:
+                    pump.cancel()
+                await asyncio.gather(*pumps, return_exceptions=True)
+                self._writers.discard(forth)
+                forth.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_answer: int) -> None:
         while data := await reader.read(65536):

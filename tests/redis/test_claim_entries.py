@@ -16,8 +16,10 @@ from holdfast.core.backpressure import Watermarks
 from holdfast.core.cause import Cause
 from holdfast.core.errors import LeaseLost, StoreUnavailable
 from holdfast.core.fairness import Lane
+from holdfast.core.gates import Gate, RateGate, SlotGate
 from holdfast.core.job import ClaimedJob, JobId, WorkerId
 from holdfast.core.queue import QueueSettings
+from holdfast.core.rate import Pace
 from holdfast.core.settlement import HandBack
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
@@ -96,6 +98,19 @@ def test_what_cannot_be_claimed_is_absent(play: Callable[[Story], None]) -> None
         answer = await by_entries(store, worker, an_id(), running.id, ended.id, later, waits, waits)
         assert [job.id for job in answer] == [waits]
         assert await by_entries(store, worker, waits) == [], "a second announcement of it finds nothing"
+
+    play(story)
+
+
+@pytest.mark.parametrize("gate", [RateGate("post", Pace(1, LONG_S, 1)), SlotGate("bank", 1)])
+def test_a_job_that_was_announced_twice_is_judged_once(gate: Gate, play: Callable[[Story], None]) -> None:
+    async def story(store: PostgresStore) -> None:
+        worker = await enlist(store)
+        [twice] = await insert(store, a_job(gates=(gate,)))
+        assert [job.id for job in await by_entries(store, worker, twice, twice)] == [twice]
+        assert (await info(store, twice)).state is State.RUNNING
+        [report] = await store.list_queues()
+        assert (report.ready, report.parked) == (0, 0), "and does not wait for itself"
 
     play(story)
 

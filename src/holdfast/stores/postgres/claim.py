@@ -105,8 +105,8 @@ _place_in_lane = itemgetter(_KIND + 1, _SEQ)
 async def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> tuple[Claim, Judged]:
     """One job that must run alone. Never two: the death of the one would be laid at the other's door.
 
-    Nor is a second one looked at where the first has to wait: its gates would be held after those of the first, not in
-    the order that everybody keeps. Whoever asks again comes to it.
+    Nor is a second one looked at here where the first has to wait: its gates would be held after those of the first,
+    not in the order that everybody keeps. Whoever asks goes on behind that lane, in another transaction.
     """
     await _hold_lease(tx, worker)
     scanned = {lane: 0 for lane, quota in lanes.items() if quota > 0}

@@ -32,8 +32,7 @@ class ClaimVerbs(FlowVerbs):
     async def claim_jobs(
         self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
     ) -> Claim:
-        one = partial(claim.claim_alone, worker=worker, lanes=lanes)
-        return await self._by(deadline_s, self._claim_one(one) if alone else self._claim(worker, lanes))
+        return await self._by(deadline_s, self._claim_alone(worker, lanes) if alone else self._claim(worker, lanes))
 
     async def claim_parked(
         self, worker: WorkerId, lanes: Collection[Lane], *, tasks: Sequence[str], deadline_s: float
@@ -99,6 +98,19 @@ class ClaimVerbs(FlowVerbs):
             await self._after_judging(judged)
             jobs += judged.jobs
         return jobs
+
+    async def _claim_alone(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
+        """Lane by lane, until there is one that may run."""
+        scanned: dict[Lane, int] = {}
+        order, behind = list(lanes), 0
+        while True:
+            left = {lane: lanes[lane] for lane in order[behind:]}
+            found = await self._claim_one(partial(claim.claim_alone, worker=worker, lanes=left))
+            scanned |= found.scanned
+            seen = [lane for lane, count in found.scanned.items() if count]
+            behind = order.index(seen[0]) + 1 if seen else len(order)
+            if found.jobs or behind == len(order):
+                return Claim(found.jobs, scanned)
 
     async def _claim_one(self, claiming: Callable[[Tx], Awaitable[tuple[Claim, passing.Judged]]]) -> Claim:
         found, judged = await self._after(*await self._engine.transact("claim_jobs", self._engine.claims, claiming))

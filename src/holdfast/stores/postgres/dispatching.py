@@ -63,7 +63,7 @@ class Dispatching:
             raise StoreUnavailable(f"claim_jobs: no answer within {deadline_s:g} s", unknown=True) from None
 
     async def _claim(self, worker: WorkerId, job_ids: Sequence[JobId], queues: list[str]) -> Claim:
-        engine = self._engine
+        engine, job_ids = self._engine, list(dict.fromkeys(job_ids))  # a job may be announced more than once
         rows = await engine.call("claim_jobs", engine.claims, "dispatch.claim_entries", worker, queues, job_ids)
         found = [row for row in rows if row[0] is not None]  # the others are news of the queues
         jobs = [ClaimedJob._make(row[:_KIND]) for row in found if row[_KIND] == "job"]

@@ -39,7 +39,8 @@ class Judged(NamedTuple):
 
 
 async def claim_attached(tx: Tx, worker: WorkerId, job_ids: Sequence[JobId]) -> Judged:
-    """Those of these jobs that may run now; the others are parked or ended on the way."""
+    """Those of these jobs that may run now; the others are parked or ended on the way. Each is to be named once: who is
+    judged twice may both run and wait."""
     return await take(tx, worker, await tx.fetch("passing.pick", worker, job_ids))
 
 
