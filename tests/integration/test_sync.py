@@ -116,7 +116,7 @@ def test_the_nouns_of_the_app_work_as_they_do_there(hf: Holdfast) -> None:
 def test_the_nouns_tell_what_they_can(hf: Holdfast) -> None:
     assert "explain" in dir(hf.sync.jobs)
     assert hf.sync.jobs.get.__doc__ == "One job; JobNotFound when there is none."
-    with pytest.raises(AttributeError, match=r"no jobs\.lst; there are cancel, explain, get, list"):
+    with pytest.raises(AttributeError, match=r"no jobs\.lst; there are cancel, count, explain, get, get_many, list"):
         _ = hf.sync.jobs.lst
     with pytest.raises(AttributeError):
         _ = hf.sync.jobs._store
