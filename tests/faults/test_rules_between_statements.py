@@ -166,7 +166,8 @@ def test_a_run_that_ends_while_somebody_begins_to_wait_for_it_releases_him(postg
 def test_rule_4_a_member_that_dies_twice_arrives_once(postgres_place: Path) -> None:
     async def play(stores: Pair) -> None:
         one, other, *_ = stores
-        first, second = await start(one), await start(one)
+        # Something hangs on the member itself, so that each of its ends is looked at closely.
+        first, second = await start(one, gates=(SlotGate("one", 1),)), await start(one)
         [follower] = await insert(other, a_job(waits_for=(first.id, second.id), queue="after"))
         for run in (first, None):
             again = run or await resume(one, first.id)

@@ -144,10 +144,11 @@ def test_a_commit_that_is_never_answered_is_asked_about_elsewhere(shop: Shop, mo
             async with through.hf:
                 silent = proxy.arm("Fenced by job, token and worker; no row", Fate.FALL_SILENT, times=1)
                 job = await through.sell.enqueue(1)
-                async with through.hf.worker():
+                async with through.hf.worker(concurrency=1):
                     assert await job.result(PATIENCE_S) == 2
                     await asyncio.to_thread(silent.wait)
+                    assert await (await through.sell.enqueue(2)).result(PATIENCE_S) == 4, "the run knows, and ends"
                 assert not (await job.info()).attempts
-        assert shop.sales() == 1
+        assert shop.sales() == 2
 
     run(scenario)
