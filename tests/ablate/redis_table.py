@@ -69,6 +69,14 @@ ON_REDIS = (
         (DISPATCH, "-k", "its_own_look"),
     ),
     Ablation(
+        "P9",
+        "Redis: a lane that was to be asked, and made way for what came by itself, keeps its turn",
+        "src/holdfast/worker/fetcher.py",
+        "            self._quotas.hint(lane)  # not asked now",
+        "            pass  # not asked now",
+        ("tests/attacks/test_redis_trickles.py",),
+    ),
+    Ablation(
         "P1",
         "Redis: what could not be announced is hinted of by the store",
         STREAMS + "publisher.py",
