@@ -206,7 +206,9 @@ class Fetcher(Service):
             for job in claim.jobs:
                 self._start(job)
 
-        plan = self._intake.narrowed(plan)
+        wanted, plan = plan, self._intake.narrowed(plan)
+        for lane in wanted.keys() - plan.keys():
+            self._quotas.hint(lane)  # not asked now: it keeps its turn, else a trickle of arrivals would take each one
         try:
             async with asyncio.timeout(self._deadline_s):
                 got = await self._intake.claim(plan, deadline_s=self._deadline_s / 2, on_claim=begin)

@@ -56,6 +56,8 @@ class Address:
             return Path(self.passfile).read_text("utf-8").strip()
         except OSError as error:
             raise ConfigError(f"the file with Redis's password cannot be read: {error}") from error
+        except UnicodeDecodeError:  # which would show what it has read
+            raise ConfigError(f"the file with Redis's password, {self.passfile}, is no text in UTF-8") from None
 
     def ssl_context(self) -> ssl.SSLContext | None:
         if not self.tls:

@@ -124,7 +124,7 @@ class Connection:
             await asyncio.sleep(self._distrust.next())
         while True:
             await asyncio.sleep(self._backoff.next())
-            with contextlib.suppress(*FAILURES):
+            with contextlib.suppress(Exception):  # whatever it is: the next time it may be well
                 await self.attempt()
                 break
         self._returning = None
@@ -153,7 +153,9 @@ class Connection:
     async def _connect(self, place: Place | None = None) -> Wire:
         wire = await self._enter(place)
         try:
-            wire.run_id = await examine(wire, self._address.place, is_cluster=self._address.is_cluster)
+            wire.run_id = await examine(
+                wire, self._address.place, within_s=self._answer_s, is_cluster=self._address.is_cluster
+            )
         except Refusal as refusal:
             wire.close()
             raise as_config_error(refusal, self._address.place) or refusal from None

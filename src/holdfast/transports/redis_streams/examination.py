@@ -7,13 +7,11 @@ from holdfast.transports.redis_streams.wire import Refusal, Unreachable, Wire
 
 OLDEST = (6, 2)
 _DENIED = ("WRONGPASS", "NOAUTH", "NOPERM")
-_ANSWER_S = 2.0
 
 
-async def examine(wire: Wire, place: str, *, is_cluster: bool = False) -> str:
+async def examine(wire: Wire, place: str, *, within_s: float, is_cluster: bool = False) -> str:
     """The name of this run of the server. ConfigError, or Unreachable where it can change by itself."""
-    sections = [await _info(wire, name) for name in ("server", "memory", "replication", "cluster")]
-    said = {name: value for section in sections for name, value in section.items()}
+    said = await _info(wire, within_s)
     version = said.get("redis_version", "0")
     if tuple(int(part) for part in version.split(".")[:2] if part.isdecimal()) < OLDEST:
         raise ConfigError(
@@ -47,7 +45,9 @@ def as_config_error(refusal: Refusal, place: str) -> ConfigError | None:
     return None
 
 
-async def _info(wire: Wire, section: str) -> dict[str, str]:
-    text = await wire.ask("INFO", section, within_s=_ANSWER_S)
+async def _info(wire: Wire, within_s: float) -> dict[str, str]:
+    text = await wire.ask("INFO", within_s=within_s)
+    if not isinstance(text, bytes):
+        raise Unreachable(f"what answers is no Redis: to INFO it says {str(text)[:40]!r}")
     lines = text.decode("utf-8", "replace").splitlines()
     return {name: value for name, _, value in (line.partition(":") for line in lines) if value}

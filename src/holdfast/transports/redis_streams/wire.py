@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from typing import Any, cast
 
 import hiredis
@@ -112,8 +113,7 @@ async def _enter(address: Address, host: str, port: int) -> Wire:
     wire = await _open(address, host, port)
     try:
         if (password := address.secret()) is not None:
-            login = [password] if address.username is None else [address.username, password]
-            await wire.ask("AUTH", *login, within_s=CONNECT_S)
+            await _log_in(wire, address.username, password, within_s=CONNECT_S)
         if address.db:
             await wire.ask("SELECT", address.db, within_s=CONNECT_S)
         with contextlib.suppress(Refusal):  # it is only shown
@@ -122,6 +122,15 @@ async def _enter(address: Address, host: str, port: int) -> Wire:
         wire.close()
         raise
     return wire
+
+
+async def _log_in(wire: Wire, username: str | None, password: str, *, within_s: float) -> None:
+    try:
+        await wire.ask("AUTH", *([] if username is None else [username]), password, within_s=within_s)
+    except Refusal as refusal:
+        # One that knows no AUTH quotes what it was sent, or the beginning of it; what it says is logged.
+        said = re.split("[`'\"]", str(refusal))[0]
+        raise Refusal(said.replace(password, "***") if password else said) from None
 
 
 async def _open(address: Address, host: str, port: int) -> Wire:
@@ -145,7 +154,7 @@ async def _ask_sentinels(address: Address) -> tuple[str, int]:
             async with asyncio.timeout(share_s):
                 wire = await _open(address, host, port)
                 if address.sentinel_password is not None:
-                    await wire.ask("AUTH", address.sentinel_password, within_s=share_s)
+                    await _log_in(wire, None, address.sentinel_password, within_s=share_s)
                 found = await wire.ask("SENTINEL", "get-master-addr-by-name", address.master or "", within_s=share_s)
             if found is not None:
                 return found[0].decode(), int(found[1])

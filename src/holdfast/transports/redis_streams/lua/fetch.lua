@@ -8,12 +8,17 @@
 --
 -- An entry leaves the stream together with the group's note that it was read: nothing is left of it. Only the worker
 -- that has committed a claim asks for that, so an entry that was read and led to nothing is still there.
+-- What is not ours is not sent: it may be larger than anybody has time for.
 -- Answers {entries, more, news}. entries: number of the lane, id, content of the field `j`, and so on; a content of one `?`
 -- is that of an entry that is not ours. more: the numbers of the lanes that have entries which nobody has read. news: of
 -- each queue what its `news` is now; when it is another than before, its settings in the store have changed.
 local function unread(key)
   local group = redis.call('XINFO', 'GROUPS', key)[1]
   return not group or redis.call('XRANGE', key, '(' .. group[8], '+', 'COUNT', 1)[1] ~= nil
+end
+
+local function is_ours(fields)
+  return fields and #fields == 2 and fields[1] == 'j' and (#fields[2] == 16 or fields[2] == '')
 end
 
 local consumer, queues, at, quotas = ARGV[1], tonumber(ARGV[2]), 3, {}
@@ -49,7 +54,7 @@ for i = queues + 1, #KEYS do
         for _, entry in ipairs(read[1][2]) do
           local fields = entry[2]
           entries[n + 1], entries[n + 2] = i - queues, entry[1]
-          entries[n + 3] = (fields and #fields == 2 and fields[1] == 'j') and fields[2] or '?'
+          entries[n + 3] = is_ours(fields) and fields[2] or '?'
           n = n + 3
         end
       end

@@ -10,7 +10,8 @@
 --
 -- Who read it may still live, and be slow: then two know of the job, and the store gives it to one of them. The entry
 -- goes to the end of its stream, in the same moment as the old one goes. What was deleted by somebody else leaves only
--- the group's note of it, which goes as well. Answers {entries added again, consumers removed}.
+-- the group's note of it, which goes as well. So does what is not ours: whoever read it may have failed over it, and so
+-- would the next. Answers {entries added again, consumers removed}.
 local moved, removed = 0, 0
 for i = 2, #KEYS do
   local key, field = KEYS[i], 'cursor:' .. ARGV[i + 2]
@@ -21,8 +22,9 @@ for i = 2, #KEYS do
       local got = redis.call('XAUTOCLAIM', key, 'workers', 'recovery', ARGV[1], from, 'COUNT', ARGV[3], 'JUSTID')
       for _, id in ipairs(got[2]) do
         local found = redis.call('XRANGE', key, id, id)
-        if found[1] and #found[1][2] == 2 and found[1][2][1] == 'j' then
-          redis.call('XADD', key, '*', 'j', found[1][2][2])
+        local fields = found[1] and found[1][2]
+        if fields and #fields == 2 and fields[1] == 'j' and (#fields[2] == 16 or fields[2] == '') then
+          redis.call('XADD', key, '*', 'j', fields[2])
           moved = moved + 1
         end
         redis.call('XACK', key, 'workers', id)

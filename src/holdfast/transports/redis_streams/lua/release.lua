@@ -12,8 +12,9 @@ for i = 1, #KEYS do
   if not pending.err then
     for _, note in ipairs(pending) do
       local found = redis.call('XRANGE', key, note[1], note[1])
-      if found[1] and #found[1][2] == 2 and found[1][2][1] == 'j' then
-        redis.call('XADD', key, '*', 'j', found[1][2][2])
+      local fields = found[1] and found[1][2]
+      if fields and #fields == 2 and fields[1] == 'j' and (#fields[2] == 16 or fields[2] == '') then
+        redis.call('XADD', key, '*', 'j', fields[2])
         moved = moved + 1
       end
       redis.call('XACK', key, 'workers', note[1])
