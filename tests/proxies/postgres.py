@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.proxies.link import Link, Side
+from tests.proxies.listening import stop_listening
 from tests.proxies.traps import Fate, Trap
 from tests.proxies.wire import error, read_startup
 
@@ -120,9 +121,9 @@ class PostgresProxy:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, reuse_address=True)
 
     async def _refuse(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        server, self._server = self._server, None
+        if server is not None:
+            await stop_listening(server)
 
     async def _end_all(self) -> None:
         await asyncio.sleep(0)  # in which whoever was just let in gets a task of its own

@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Self
 
+from tests.proxies.listening import stop_listening
+
 from holdfast.local import LocalRedis
 from holdfast.runtime.threads import LoopThread
 
@@ -85,9 +87,9 @@ class RedisProxy:
         self._port = self._listening.sockets[0].getsockname()[1]
 
     async def _refuse(self) -> None:
-        if self._listening is not None:
-            self._listening.close()
-            self._listening = None
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            await stop_listening(listening)
         self._cut()
 
     async def _end_all(self) -> None:
