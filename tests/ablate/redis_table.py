@@ -94,6 +94,14 @@ ON_REDIS = (
     ),
     Ablation(
         "P8",
+        "Redis: an old announcement brings no job into a queue that has no room",
+        "src/holdfast/worker/fetcher.py",
+        "        elif self._slots.rooms.get(job.queue) == 0:",
+        "        elif False:",
+        ("tests/attacks/test_redis_moved.py",),
+    ),
+    Ablation(
+        "P8",
         "Redis: what was dealt with leaves the stream",
         STREAMS + "lua/fetch.lua",
         "    redis.call('XDEL', KEYS[i], unpack(ARGV, first, last))\n",

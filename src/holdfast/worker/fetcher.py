@@ -68,7 +68,7 @@ class Fetcher(Service):
         known_queues: Callable[[], set[str]],
         known_tasks: Callable[[], Sequence[str]],
         start_run: Callable[[ClaimedJob], None],
-        give_back: Callable[[ClaimedJob], None],
+        give_back: Callable[[ClaimedJob, str], None],
         on_lease_lost: Callable[[], None],
         on_crash: Callable[[Service, BaseException], None],
         is_overdue: Callable[[], bool],
@@ -242,9 +242,11 @@ class Fetcher(Service):
             self._intake.listen(lanes, free=self._slots.free)
 
     def _start(self, job: ClaimedJob) -> None:
-        """A worker that is stopping starts nothing more."""
+        """A worker that is stopping starts nothing more; nor does a queue without room, whatever has been claimed."""
         if self.stopping.is_set():
-            self._give_back(job)
+            self._give_back(job, "the worker was stopping, it was not started")
+        elif self._slots.rooms.get(job.queue) == 0:  # it has moved there since it was announced elsewhere
+            self._give_back(job, f"queue {job.queue} had no room in this worker, it was not started")
         else:
             self._start_run(job)
 

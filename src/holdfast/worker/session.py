@@ -225,8 +225,8 @@ class Session:
         self._slots.take(job.queue)
         run.task = asyncio.get_running_loop().create_task(self._live(run))
 
-    def _give_back(self, job: ClaimedJob) -> None:
-        self._settler.submit(HandBack(job.id, job.token, "the worker was stopping, it was not started"))
+    def _give_back(self, job: ClaimedJob, why: str) -> None:
+        self._settler.submit(HandBack(job.id, job.token, why))
 
     async def _live(self, run: Run) -> None:
         """One run: execute, hand in the outcome, free the slot. The verdict comes to `_on_settled`."""
