@@ -66,7 +66,7 @@ ON_REDIS = (
         INTAKE,
         "            if missing > 0 and is_due:",
         "            if missing > 0 and lane in woken:",
-        (DISPATCH, "-k", "its_own_look"),
+        ("tests/unit/worker/test_intake.py",),
     ),
     Ablation(
         "P9",
