@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from asyncpg import Connection
 
 #: How long a server may take to let us in, and to answer before we believe that the connection is dead: at all, and
-#: where jobs wait for it.
+#: where somebody waits for it.
 CONNECT_S = 10.0
 ANSWER_S = 60.0
 PROMPT_S = 15.0
@@ -61,7 +61,7 @@ class Kind(Enum):
 
     ORDINARY = auto()
     PROMPT = auto()
-    """Jobs wait for it."""
+    """Jobs wait for it, or those who enqueue them."""
     REPORTS = auto()
     """It holds no locks, so that it may take longer than a transaction that does."""
     USERS = auto()

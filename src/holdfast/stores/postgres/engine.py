@@ -50,8 +50,8 @@ class Engine:
         self._pid = os.getpid()
         self._open = True
         self.doorway = Doorway(url, pooled=pooled)
-        self.inserts = Line(self.doorway, "insert")
-        self.keyed = Line(self.doorway, "insert keyed")
+        self.inserts = Line(self.doorway, "insert", kind=Kind.PROMPT)
+        self.keyed = Line(self.doorway, "insert keyed", kind=Kind.PROMPT)
         self.gates = Line(self.doorway, "gates")
         self.claims = Line(self.doorway, "claim", kind=Kind.PROMPT)
         self.settlements = Line(self.doorway, "settle", kind=Kind.PROMPT)
