@@ -235,6 +235,14 @@ ON_REDIS = (
         (CLUSTER, "-k", "fail_over_is_survived"),
     ),
     Ablation(
+        "P8",
+        "Redis Cluster: a connection that is being made when all are given up is closed with the next ones",
+        STREAMS + "cluster_line.py",
+        "        for line in self._lines.values():",
+        "        lines, self._lines = self._lines, {}\n        for line in lines.values():",
+        ("tests/attacks/test_redis_given_up.py",),
+    ),
+    Ablation(
         "P1",
         "Redis Cluster: a node is not taken for a server of its own",
         STREAMS + "examination.py",
