@@ -158,6 +158,14 @@ ON_REDIS = (
     ),
     Ablation(
         "P10",
+        "Redis: what comes to a worker that can begin nothing more goes on to others",
+        "src/holdfast/worker/fetcher.py",
+        "        if self._is_alone or not self._slots.free:\n            self._intake.hand_on()\n",
+        "",
+        ("tests/attacks/test_redis_occupied.py",),
+    ),
+    Ablation(
+        "P10",
         "Redis: what was read and could not be claimed is claimed when the store answers",
         INTAKE,
         "            self._keep(entries)  # not acknowledged: they are claimed when the store answers again\n",
@@ -225,6 +233,14 @@ ON_REDIS = (
                 await self._slots.look()
 """,
         (CLUSTER, "-k", "fail_over_is_survived"),
+    ),
+    Ablation(
+        "P8",
+        "Redis Cluster: a connection that is being made when all are given up is closed with the next ones",
+        STREAMS + "cluster_line.py",
+        "        for line in self._lines.values():",
+        "        lines, self._lines = self._lines, {}\n        for line in lines.values():",
+        ("tests/attacks/test_redis_given_up.py",),
     ),
     Ablation(
         "P1",

@@ -13,7 +13,7 @@ from holdfast.local import LocalRedis
 async def test_an_old_announcement_does_not_break_a_queues_bound(
     postgres_tables: PostgresSchema, own_redis: LocalRedis
 ) -> None:
-    """Read together with one of the queue that it had moved to, it was claimed beside that one: two, with room for one."""
+    """Read together with one of the queue that it had moved to, it was claimed beside that: two, with room for one."""
     bounded = {"queues": ["default", "narrow"], "queue": {"narrow": {"concurrency": 1}}}
     here = Shop(postgres_tables, own_redis.url, concurrency=100, **bounded)
     here.hold.clear()

@@ -101,7 +101,7 @@ class Fetcher(Service):
         self._clock = clock
         self._health = health
         self._intake = Intake(
-            store, worker, dispatch, wake=self.wake, on_news=lambda: self.hint(Hint.SETTINGS), clock=clock
+            store, worker, dispatch, wake=self._came, on_news=lambda: self.hint(Hint.SETTINGS), clock=clock
         )
         self._quotas = Quotas({})
         self._weights: dict[Lane, float] = {}
@@ -112,6 +112,8 @@ class Fetcher(Service):
         self._lonely = False
         self._alone_again_s = float("-inf")
         self._alone_at_once = False
+        self._is_alone = False
+        """A job runs alone, or is about to."""
         self._only_alone = False
         """The last job ran alone, and no other has come since."""
         self._patience_s = _PATIENCE_S
@@ -127,6 +129,12 @@ class Fetcher(Service):
             if hint & Hint.SETTINGS and hint is not Hint.ANYTHING:
                 self._settings_at_s = float("-inf")
             self.wake()
+
+    def _came(self) -> None:
+        """Announcements by themselves; also while nothing more can begin here, since a connection may still wait."""
+        if self._is_alone or not self._slots.free:
+            self._intake.hand_on()
+        self.wake()
 
     def ask_stop(self) -> None:
         super().ask_stop()
@@ -150,7 +158,7 @@ class Fetcher(Service):
                     more = await self._fetch_lonely()
                 else:
                     if self._alone_at_once or (self._lonely and self._clock.monotonic() >= self._alone_again_s):
-                        await self._run_alone()
+                        await self._have_time_alone()
                     more = await self._fetch_parked()
                     more = (self._slots.free > 0 and await self._fetch()) or more
                     # Ordinary work has its share of the time only if there is any; there may be more lonely ones.
@@ -280,6 +288,16 @@ class Fetcher(Service):
             return False
         self._on_lonely()
         return True
+
+    async def _have_time_alone(self) -> None:
+        """Others are to have what is announced meanwhile."""
+        self._is_alone = True
+        self._intake.listen((), free=0)
+        self._intake.hand_on()
+        try:
+            await self._run_alone()
+        finally:
+            self._is_alone = False
 
     async def _run_alone(self) -> None:
         """One job with nothing beside it, then ordinary work again."""

@@ -105,11 +105,12 @@ class Intake:
 
     def hand_on(self, lanes: Iterable[Lane] | None = None) -> None:
         """Others are to have what came by itself; of all lanes, or of these."""
+        if lanes is None:
+            self._keep(self._consumer.arrived())
         for lane in list(self._held if lanes is None else lanes):
             self._consumer.hand_on(self._held.pop(lane, ()))
 
     async def close(self) -> None:
-        self._keep(self._consumer.arrived())
         self.hand_on()
         await self._consumer.close()
 

@@ -36,8 +36,7 @@ class ClusterLine:
         return await self._line_to(self._slots.owner(slot_of(key))).run_id()
 
     def drop(self) -> None:
-        lines, self._lines = self._lines, {}
-        for line in lines.values():
+        for line in self._lines.values():  # which stay: one may be about to have a connection, closed the next time
             line.drop()
 
     async def _directed(self, key: str, command: Callable[[Line, bool], Awaitable[Any]]) -> Any:
