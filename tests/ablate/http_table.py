@@ -7,6 +7,7 @@ from tests.ablate.ablation import Ablation
 HTTP = "src/holdfast/http/"
 TESTS = "tests/http/"
 REFUSALS = TESTS + "test_refusals.py"
+HOSTILE = TESTS + "test_hostile_bodies.py"
 
 OF_HTTP = (
     Ablation(
@@ -80,6 +81,30 @@ OF_HTTP = (
         "if len(made) < len(pairs):",
         "if False:",
         (REFUSALS, "-k", "cannot_be_kept"),
+    ),
+    Ablation(
+        "http",
+        "a body of very many parts is not built",
+        HTTP + "json_body.py",
+        "        _check_parts(text, limits.parts)\n",
+        "",
+        (HOSTILE, "-k", "before_it_is_built"),
+    ),
+    Ablation(
+        "http",
+        "a refusal repeats no arguments",
+        "src/holdfast/core/json_text.py",
+        "quoting=not strict",
+        "quoting=True",
+        (HOSTILE, "-k", "repeats_nothing"),
+    ),
+    Ablation(
+        "http",
+        "nobody is sent elsewhere with his key",
+        HTTP + "application.py",
+        "redirect_slashes=False,",
+        "redirect_slashes=True,",
+        (HOSTILE, "-k", "by_a_slash"),
     ),
     Ablation(
         "http",

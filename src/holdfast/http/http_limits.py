@@ -30,6 +30,8 @@ class HttpLimits:
     """Levels of nesting. Defaults to 64."""
     keys: int = 50_000
     """Members of all objects in a body together. Defaults to 50,000."""
+    parts: int = 500_000
+    """Texts, commas and brackets in a body: what it takes to build it. Defaults to 500,000."""
     string: int = 1024 * 1024
     """Characters of one text. Defaults to 1,048,576."""
     rate: str = "2000/s"
