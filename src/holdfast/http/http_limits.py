@@ -40,6 +40,8 @@ class HttpLimits:
     """Failed authentications from one address. Defaults to 30 a minute."""
     wait_s: float = 60.0
     """Seconds that `Prefer: wait` may ask for; more is cut down to it. Defaults to 60."""
+    waits: int = 1_000
+    """Requests that wait for an ending at once; beyond them, nobody waits. Defaults to 1,000."""
     store_s: float = 30.0
     """Seconds that a submission waits for the store to say what became of it. Defaults to 30."""
     streams: int = 1_000
