@@ -7,6 +7,9 @@ from tests.ablate.ablation import Ablation
 HTTP = "src/holdfast/http/"
 TESTS = "tests/http/"
 REFUSALS = TESTS + "test_refusals.py"
+HOSTILE = TESTS + "test_hostile_bodies.py"
+LASTING = TESTS + "test_lasting.py"
+CONNECTIONS = TESTS + "test_connections.py"
 
 OF_HTTP = (
     Ablation(
@@ -83,6 +86,30 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "a body of very many parts is not built",
+        HTTP + "json_body.py",
+        "        _check_parts(text, limits.parts)\n",
+        "",
+        (HOSTILE, "-k", "before_it_is_built"),
+    ),
+    Ablation(
+        "http",
+        "a refusal repeats no arguments",
+        "src/holdfast/core/json_text.py",
+        "quoting=not strict",
+        "quoting=True",
+        (HOSTILE, "-k", "repeats_nothing"),
+    ),
+    Ablation(
+        "http",
+        "nobody is sent elsewhere with his key",
+        HTTP + "application.py",
+        "redirect_slashes=False,",
+        "redirect_slashes=True,",
+        (HOSTILE, "-k", "by_a_slash"),
+    ),
+    Ablation(
+        "http",
         "whoever fails too often is not listened to",
         HTTP + "door.py",
         "            self._failures.take(address, now)\n",
@@ -128,6 +155,78 @@ OF_HTTP = (
         "return self.count >= self._most",
         "return False",
         (TESTS + "test_events.py", "-k", "only_so_many"),
+    ),
+    Ablation(
+        "http",
+        "the head of a request is bounded",
+        HTTP + "connections.py",
+        "if self._head_bytes > self.longest_head:",
+        "if False:",
+        (CONNECTIONS, "-k", "without_end"),
+    ),
+    Ablation(
+        "http",
+        "a head that does not come is not waited for",
+        HTTP + "connections.py",
+        "            transport.abort()\n        else:\n            self._expect_more()\n",
+        "            transport.abort()\n",
+        (CONNECTIONS, "-k", "does_not_come"),
+    ),
+    Ablation(
+        "http",
+        "only so many connections are open",
+        HTTP + "connections.py",
+        "if len(self.connections) > most:",
+        "if False:",
+        (CONNECTIONS, "-k", "so_many"),
+    ),
+    Ablation(
+        "http",
+        "only so many may follow, however many ask at the same time",
+        HTTP + "event_stream.py",
+        "        if self._streams.full:  #",
+        "        if False:  #",
+        (LASTING, "-k", "at_the_same_time"),
+    ),
+    Ablation(
+        "http",
+        "who follows with a key that was revoked is told nothing more",
+        HTTP + "event_stream.py",
+        "        if not opens:\n            raise TimeoutError\n",
+        "",
+        (LASTING, "-k", "revoked"),
+    ),
+    Ablation(
+        "http",
+        "a wait ends with its client",
+        HTTP + "waits.py",
+        "for each in (gone, self._stopped.wait())]",
+        "for each in (self._stopped.wait(),)]",
+        (LASTING, "-k", "has_gone"),
+    ),
+    Ablation(
+        "http",
+        "a wait ends when the server stops",
+        HTTP + "router.py",
+        "        self.waits.stop()\n",
+        "",
+        (LASTING, "-k", "server_stops"),
+    ),
+    Ablation(
+        "http",
+        "only so many wait",
+        HTTP + "waits.py",
+        "if self.count >= self._most or",
+        "if",
+        (LASTING, "-k", "more_than_may_wait"),
+    ),
+    Ablation(
+        "http",
+        "a job that is stored is told of, whatever becomes of the wait",
+        HTTP + "routes/submitting.py",
+        "        with contextlib.suppress(HoldfastError):\n            job = await call.job(str(handle.id))",
+        "        if True:\n            job = await call.job(str(handle.id))",
+        (LASTING, "-k", "nobody_can_look_for"),
     ),
     Ablation(
         "http",

@@ -33,7 +33,8 @@ def is_ordinary_json(text: bytes) -> bool:
 def check_json(text: bytes, *, limit: int, what: str, max_depth: int = MAX_DEPTH, strict: bool = False) -> None:
     """Raise `InvalidArguments` when the text may not be stored.
 
-    It is taken to come from a JSON encoder; `strict=True` is for text from outside, which may be anything.
+    It is taken to come from a JSON encoder; `strict=True` is for text from outside, which may be anything, and of which
+    no words are repeated.
     """
     if len(text) > limit:
         raise InvalidArguments(
@@ -53,7 +54,7 @@ def check_json(text: bytes, *, limit: int, what: str, max_depth: int = MAX_DEPTH
     if text.count(b"[") + text.count(b"{") > max_depth:
         _check_depth(text, what, max_depth)
     if strict or _is_suspicious(text):
-        _check_values(text, what)
+        _check_values(text, what, quoting=not strict)
 
 
 def decode_json(text: bytes) -> object:
@@ -89,7 +90,7 @@ def _check_depth(text: bytes, what: str, max_depth: int) -> None:
                 depth -= 1
 
 
-def _check_values(text: bytes, what: str) -> None:
+def _check_values(text: bytes, what: str, *, quoting: bool) -> None:
     def refuse_constant(constant: str) -> NoReturn:
         raise InvalidArguments(f"{what}: {constant} is not JSON; use null or a text instead")
 
@@ -118,28 +119,30 @@ def _check_values(text: bytes, what: str) -> None:
         )
     except json.JSONDecodeError as error:
         raise InvalidArguments(f"{what}: is not JSON: {error}") from None
-    _check_strings(value, what)
+    _check_strings(value, what, quoting=quoting)
 
 
-def _check_strings(value: object, what: str) -> None:
+def _check_strings(value: object, what: str, *, quoting: bool) -> None:
     unseen = [value]
     while unseen:
         match unseen.pop():
             case str() as string:
                 if "\0" in string:
                     raise InvalidArguments(
-                        f"{what}: the text {_around(string, string.index(chr(0)))} holds a NUL character, "
+                        f"{what}: {_text(string, string.index(chr(0)), quoting)} holds a NUL character, "
                         "which not every store can keep; remove it, or encode binary data as base64"
                     )
                 if not string.isascii() and (found := _SURROGATE.search(string)):
                     raise InvalidArguments(
-                        f"{what}: the text {_around(string, found.start())} holds half a surrogate pair, "
+                        f"{what}: {_text(string, found.start(), quoting)} holds half a surrogate pair, "
                         "which is no character; decode the text rightly, or with errors='replace'"
                     )
             case list() | tuple() as parts:
                 unseen.extend(parts)
 
 
-def _around(string: str, position: int) -> str:
+def _text(string: str, position: int, quoting: bool) -> str:
+    if not quoting:
+        return f"a text of {len(string):,} characters"
     start = max(0, position - 20)
-    return repr(string[start : position + 20])
+    return f"the text {string[start : position + 20]!r}"

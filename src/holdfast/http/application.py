@@ -83,7 +83,13 @@ def asgi(
             yield
 
     app = Application(
-        title="Holdfast", description=_ABOUT, version="1", lifespan=lifespan, docs_url=None, redoc_url=None
+        title="Holdfast",
+        description=_ABOUT,
+        version="1",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # whoever followed would take the key where the header `Host` leads
     )
     app.server = server
     app.include_router(server.router(), prefix=PREFIX)

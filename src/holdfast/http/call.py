@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,6 +15,7 @@ from holdfast.core.job import JobInfo
 from holdfast.http.caller import Caller
 from holdfast.http.http_limits import HttpLimits
 from holdfast.http.streams import Streams
+from holdfast.http.waits import Waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Api:
     hf: Holdfast
     limits: HttpLimits
     streams: Streams
+    waits: Waits
     unknown_tasks: bool
     """Whether jobs of tasks that the app does not know are taken: some worker may know them."""
 
@@ -34,15 +36,26 @@ class Call:
 
     api: Api
     caller: Caller
-    headers: Mapping[str, str]
-    """Of the request."""
+    request: Request
     base: str
     """Where the API is, as the client sees it: for `Location`."""
+    opens: Callable[[], Awaitable[bool]]
+    """Whether the caller would be let in now, too: for what lasts longer than a key may."""
 
     @property
     def hf(self) -> Holdfast:
         """The app."""
         return self.api.hf
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Of the request."""
+        return self.request.headers
+
+    async def gone(self) -> None:
+        """Returns when the client has gone; once the body was read."""
+        while (await self.request.receive())["type"] != "http.disconnect":
+            pass
 
     async def job(self, job_id: str) -> JobInfo:
         """A job that is the caller's; JobNotFound where there is none, or it is somebody else's."""

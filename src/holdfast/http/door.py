@@ -11,6 +11,7 @@ Duties, in this order:
 
 from __future__ import annotations
 
+import functools
 import logging
 import secrets
 import time
@@ -87,7 +88,7 @@ class Door:
 
     async def _serve(self, request: Request, spec: Spec, handle: Handle) -> Response:
         check_site(request, self._origins)
-        caller = await self._authenticate(request)
+        caller, text = await self._authenticate(request)
         caller.require(spec.scope, spec.reach, request.path_params)
         if (wait_s := self._rates.take(caller.name, time.monotonic())) is not None:
             raise Problem(TOO_MANY_REQUESTS, f"the key may ask {self._api.limits.rate}", headers=retry_after(wait_s))
@@ -95,13 +96,18 @@ class Door:
             limits = self._api.limits
             most = limits.batch_body if spec.takes is Takes.MANY else limits.body
             request = await read_json(request, limits, most=most, optional=spec.takes is Takes.PERHAPS)
-        request.state.holdfast = Call(self._api, caller, request.headers, _base(request, spec))
+        opens = functools.partial(self._opens, text)
+        request.state.holdfast = Call(self._api, caller, request, _base(request, spec), opens)
         return await handle(request)
 
-    async def _authenticate(self, request: Request) -> Caller:
+    async def _opens(self, text: str | None) -> bool:
+        return text is None or await self.keyring.find(text) is not None
+
+    async def _authenticate(self, request: Request) -> tuple[Caller, str | None]:
+        """Who it is, and the key that he came with."""
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
         if not scheme and self._anyone:
-            return Caller("anyone", self._anyone)
+            return Caller("anyone", self._anyone), None
         address = request.client.host if request.client is not None else ""
         now = time.monotonic()
         text = text.strip()
@@ -115,7 +121,7 @@ class Door:
             self._failures.take(address, now)
             said = "the key is unknown, expired or revoked" if scheme else "the request carries no key"
             raise Problem(UNAUTHENTICATED, said, headers={"WWW-Authenticate": 'Bearer realm="holdfast"'})
-        return Caller.with_key(key)
+        return Caller.with_key(key), text
 
 
 def answer(error: Exception, *, request_id: str, where: str) -> Response:

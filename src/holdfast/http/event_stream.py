@@ -9,17 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from holdfast.core.errors import NotOpen, StoreError
 from holdfast.core.job import JobInfo
 from holdfast.http.http_limits import HttpLimits
+from holdfast.http.problem import Problem
+from holdfast.http.problems import TOO_MANY_STREAMS, retry_after
 from holdfast.http.streams import Follower, Streams
 from holdfast.http.views import job_view
 
 _AGAIN_MS: Final = 1_000
+_LATER_S: Final = 5.0
 EVENT_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -37,12 +42,26 @@ def revision_of(job: JobInfo) -> str:
     return hashlib.blake2b(text, digest_size=8).hexdigest()
 
 
+def too_many_streams() -> Problem:
+    """What one more is told."""
+    return Problem(TOO_MANY_STREAMS, "this server takes no more of those who follow", headers=retry_after(_LATER_S))
+
+
 class EventStream(Response):
     """The answer: it goes on until the job has ended, or the client is to come again."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, job: JobInfo, *, streams: Streams, limits: HttpLimits, payloads: bool, seen: str | None) -> None:
+    def __init__(
+        self,
+        job: JobInfo,
+        *,
+        streams: Streams,
+        limits: HttpLimits,
+        payloads: bool,
+        seen: str | None,
+        opens: Callable[[], Awaitable[bool]],
+    ) -> None:
         super().__init__(status_code=200, headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._job = job
@@ -50,10 +69,20 @@ class EventStream(Response):
         self._limits = limits
         self._payloads = payloads
         self._seen = seen
+        self._opens = opens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._streams.full:  # many have asked at the same time, and others were quicker
+            refused = too_many_streams().response()
+            refused.raw_headers += [each for each in self.raw_headers if each[0] != b"content-type"]
+            await refused(scope, receive, send)
+            return
+        with self._streams.following(self._job) as follower:
+            await self._serve(follower, receive, send)
+
+    async def _serve(self, follower: Follower, receive: Receive, send: Send) -> None:
         gone = asyncio.create_task(_disconnected(receive), name="holdfast-stream-gone")
-        telling = asyncio.create_task(self._tell(send), name="holdfast-stream")
+        telling = asyncio.create_task(self._tell(send, follower), name="holdfast-stream")
         try:
             await asyncio.wait([gone, telling], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -63,11 +92,11 @@ class EventStream(Response):
         if telling.done() and isinstance(ended[1], Exception) and not isinstance(ended[1], TimeoutError | OSError):
             raise ended[1]
 
-    async def _tell(self, send: Send) -> None:
+    async def _tell(self, send: Send, follower: Follower) -> None:
         await self._send(send, {"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         await self._write(send, f"retry: {_AGAIN_MS}\n\n")
         with contextlib.suppress(TimeoutError):
-            async with self._streams.following(self._job) as follower, asyncio.timeout(self._limits.stream_s):
+            async with asyncio.timeout(self._limits.stream_s):
                 await self._follow(send, follower)
                 await self._send(send, {"type": "http.response.body", "body": b"", "more_body": False})
                 return
@@ -77,7 +106,10 @@ class EventStream(Response):
     async def _follow(self, send: Send, follower: Follower) -> None:
         """Until it has ended; TimeoutError: it is time to come again."""
         while True:
-            if not await self._news(follower):
+            has_news = await self._news(follower)
+            if not await self._may_go_on():
+                continue
+            if not has_news:
                 await self._write(send, ": nothing new\n\n")
                 continue
             job = follower.take()
@@ -92,6 +124,19 @@ class EventStream(Response):
                 return
             if self._streams.stopped:
                 raise TimeoutError
+
+    async def _may_go_on(self) -> bool:
+        """Whether the key opens yet; TimeoutError: not any more. While nobody can say, nothing is told."""
+        try:
+            opens = await self._opens()
+        except (StoreError, NotOpen):
+            if self._streams.stopped:
+                raise TimeoutError from None
+            await asyncio.sleep(_AGAIN_MS / 1_000)
+            return False
+        if not opens:
+            raise TimeoutError
+        return True
 
     async def _news(self, follower: Follower) -> bool:
         """False: there was none for a while."""

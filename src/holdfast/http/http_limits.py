@@ -30,6 +30,8 @@ class HttpLimits:
     """Levels of nesting. Defaults to 64."""
     keys: int = 50_000
     """Members of all objects in a body together. Defaults to 50,000."""
+    parts: int = 500_000
+    """Texts, commas and brackets in a body: what it takes to build it. Defaults to 500,000."""
     string: int = 1024 * 1024
     """Characters of one text. Defaults to 1,048,576."""
     rate: str = "2000/s"
@@ -38,6 +40,8 @@ class HttpLimits:
     """Failed authentications from one address. Defaults to 30 a minute."""
     wait_s: float = 60.0
     """Seconds that `Prefer: wait` may ask for; more is cut down to it. Defaults to 60."""
+    waits: int = 1_000
+    """Requests that wait for an ending at once; beyond them, nobody waits. Defaults to 1,000."""
     store_s: float = 30.0
     """Seconds that a submission waits for the store to say what became of it. Defaults to 30."""
     streams: int = 1_000

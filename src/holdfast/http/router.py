@@ -18,6 +18,7 @@ from holdfast.http.route_table import Spec
 from holdfast.http.routes import batches, dead, flow, insight, jobs, queues, submitting
 from holdfast.http.sites import check_origins
 from holdfast.http.streams import Streams
+from holdfast.http.waits import Waits
 
 _MODULES = (submitting, jobs, batches, dead, queues, flow, insight, watching)
 SPECS: tuple[Spec, ...] = tuple(spec for module in _MODULES for spec in module.routes.specs)
@@ -39,7 +40,8 @@ class Server:
         self._hf = hf
         limits = limits or HttpLimits()
         self.streams = Streams(hf, most=limits.streams)
-        api = Api(hf, limits, self.streams, unknown_tasks)
+        self.waits = Waits(most=limits.waits)
+        api = Api(hf, limits, self.streams, self.waits, unknown_tasks)
         allowed = check_scopes(anyone) if anyone else frozenset()
         self.door = Door(api, origins=check_origins(origins), anyone=allowed)
 
@@ -72,8 +74,9 @@ class Server:
         return made
 
     def stop_streams(self) -> None:
-        """Tell everybody who follows a job to come again: the server is about to stop."""
+        """Tell everybody who follows a job to come again, and whoever waits for one where it is: the server stops."""
         self.streams.stop()
+        self.waits.stop()
 
     async def close(self) -> None:
         """Write down what is left to be written down."""

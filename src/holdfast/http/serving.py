@@ -11,6 +11,7 @@ from collections.abc import Callable
 import uvicorn
 
 from holdfast.http.application import Application
+from holdfast.http.connections import Connection
 from holdfast.runtime.signals import StopSignals
 
 _WAITING = 2048
@@ -75,6 +76,7 @@ async def serve(
     """
     config = uvicorn.Config(
         app,
+        http=Connection,
         log_config=None,
         access_log=False,
         server_header=False,

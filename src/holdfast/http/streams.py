@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from holdfast.app import Holdfast
@@ -71,8 +71,8 @@ class Streams:
             for follower in followers:
                 follower.news.set()
 
-    @contextlib.asynccontextmanager
-    async def following(self, job: JobInfo) -> AsyncIterator[Follower]:
+    @contextlib.contextmanager
+    def following(self, job: JobInfo) -> Iterator[Follower]:
         """The job as it was just seen, and from then on as it changes."""
         follower = Follower(job)
         self._followers[job.id].add(follower)

@@ -64,7 +64,7 @@ def test_ordinary_texts_pass_and_decode(text: bytes, strict: bool) -> None:
         (b"NaN", "NaN is not JSON"),
         (b'{"a":[1,Infinity]}', "Infinity is not JSON"),
         (b'["NaN",-Infinity]', "-Infinity is not JSON"),
-        (rb'"a\u0000b"', r"the text 'a\\x00b' holds a NUL"),
+        (rb'"a\u0000b"', r"(the text 'a\\x00b'|a text of 3 characters) holds a NUL"),
         (rb'{"a\u0000":1}', "NUL"),
         (rb'{"a":"\u0000","a":1}', "NUL"),
         (rb'"\\\u0000"', "NUL"),
@@ -187,3 +187,10 @@ def test_depth_is_counted_exactly(depth: int, strict: bool) -> None:
     else:
         with pytest.raises(InvalidArguments, match="levels deep"):
             check(text, strict=strict)
+
+
+def test_only_what_comes_from_outside_is_not_quoted() -> None:
+    with pytest.raises(InvalidArguments, match=r"the text 'a\\x00b'"):
+        check_json(rb'"a\u0000b"', limit=100, what="it")
+    with pytest.raises(InvalidArguments, match="a text of 3 characters"):
+        check_json(rb'"a\u0000b"', limit=100, what="it", strict=True)

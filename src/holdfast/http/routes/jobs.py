@@ -17,7 +17,7 @@ from holdfast.core.state import State
 from holdfast.http.bodies import CancelBody, JobFilters, JobIdPath, JobQuery
 from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
-from holdfast.http.event_stream import EVENT_SCHEMA, EventStream, revision_of
+from holdfast.http.event_stream import EVENT_SCHEMA, EventStream, revision_of, too_many_streams
 from holdfast.http.problem import Problem
 from holdfast.http.problems import FORBIDDEN, JOB_NOT_FOUND, JOB_STATE, SHUTTING_DOWN, TOO_MANY_STREAMS, retry_after
 from holdfast.http.route_table import Routes, Takes
@@ -26,7 +26,6 @@ from holdfast.stores.base import CancelAnswer, JobPage
 
 routes = Routes("jobs")
 
-_LATER_S = 5.0
 _ANY_RESULT_BYTES = 1 << 40
 
 
@@ -126,9 +125,9 @@ async def follow_job(
     if streams.stopped:
         raise Problem(SHUTTING_DOWN, "this server is stopping", headers=retry_after(1.0))
     if streams.full:
-        raise Problem(TOO_MANY_STREAMS, "this server takes no more of those who follow", headers=retry_after(_LATER_S))
+        raise too_many_streams()
     payloads = call.caller.reads_payloads
-    return EventStream(job, streams=streams, limits=call.api.limits, payloads=payloads, seen=seen)
+    return EventStream(job, streams=streams, limits=call.api.limits, payloads=payloads, seen=seen, opens=call.opens)
 
 
 @routes.post("/jobs/{job_id}/cancel", reach=Reach.JOBS, takes=Takes.PERHAPS, problems=(JOB_NOT_FOUND,))

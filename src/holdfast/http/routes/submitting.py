@@ -15,7 +15,7 @@ from pydantic import Field
 from holdfast.client.handle import JobHandle
 from holdfast.client.task import Task
 from holdfast.core.api_key import Scope
-from holdfast.core.errors import HoldfastError, InvalidOptions, JobCancelled, JobFailed, OutcomeUnknown
+from holdfast.core.errors import HoldfastError, InvalidOptions, OutcomeUnknown
 from holdfast.core.ids import new_job_id
 from holdfast.http.bodies import BatchBody, BatchItem, CallBody, Submission
 from holdfast.http.call import Call, Called
@@ -203,9 +203,10 @@ def _wanted_s(prefer: str | None) -> float:
 
 
 async def _ended(call: Call, handle: JobHandle[Any], wait_s: float) -> JobView | None:
-    try:
-        with contextlib.suppress(JobFailed, JobCancelled):
-            await handle.result(wait_s)
-    except TimeoutError:
-        return None
-    return job_view(await call.job(str(handle.id)), payloads=call.caller.reads_payloads)
+    """None: nobody can say that it has. It is stored: whatever fails here must not read as if it were not."""
+    if await call.api.waits.until(handle.result(), call.gone(), within_s=wait_s):
+        with contextlib.suppress(HoldfastError):
+            job = await call.job(str(handle.id))
+            if job.state.ended and await call.opens():
+                return job_view(job, payloads=call.caller.reads_payloads)
+    return None

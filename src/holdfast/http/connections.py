@@ -1,0 +1,95 @@
+"""What a connection may cost before anybody has come with a key, and beside what is asked: bytes, time, places.
+
+Duties:
+1. A head is short, and is there soon; so is what is left of a body that was answered without it.
+2. Only so many connections are open: files are left for the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+LONGEST_HEAD: Final = 64 * 1024
+SLOWEST_S: Final = 20.0
+_MOST: Final = 10_000
+_LEFT_FOR_OTHERS: Final = 64
+
+
+def most_connections() -> int:
+    """As many as this process may have files, without those that it needs itself."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return _MOST
+    return max(1, min(_MOST, allowed - max(_LEFT_FOR_OTHERS, allowed // 8)))
+
+
+class Connection(HttpToolsProtocol):
+    """One connection, as uvicorn serves it, with its bounds."""
+
+    longest_head = LONGEST_HEAD
+    slowest_s = SLOWEST_S
+    most: int | None = None
+    """None: as many as there are files for."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._in_head = True
+        self._in_body = False
+        self._head_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        most = most_connections() if self.most is None else self.most
+        if len(self.connections) > most:
+            transport.abort()
+        else:
+            self._expect_more()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._expect_nothing()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        was_in_head = self._in_head
+        super().data_received(data)
+        if not (was_in_head and self._in_head):
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > self.longest_head:
+            self.send_400_response("The head of the request is too long.")
+        elif self._deadline is None:
+            self._expect_more()
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._in_body = False, True
+        self._expect_nothing()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_head, self._in_body, self._head_bytes = True, False, 0
+        self._expect_nothing()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._in_body:
+            self._expect_more()
+
+    def _expect_more(self) -> None:
+        self._deadline = self.loop.call_later(self.slowest_s, self._give_up)
+
+    def _expect_nothing(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._expect_more()  # an answer is on its way to whoever sends the next request already
+        else:
+            self.transport.close()

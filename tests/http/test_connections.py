@@ -1,0 +1,146 @@
+"""Connections of whoever sends slowly, without end, or nothing at all: each is given up, and others are served."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+from tests.http.served import V1, Scene, listening, served
+from tests.integration.scene import scene
+
+from holdfast.http.connections import Connection, most_connections
+
+PATIENCE_S = 20.0
+
+
+async def _open(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, _, port = address.removeprefix("http://").partition(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+async def _rest(reader: asyncio.StreamReader) -> bytes:
+    """All that comes until it is closed."""
+    try:
+        return await asyncio.wait_for(reader.read(), PATIENCE_S)
+    except ConnectionResetError:
+        return b""
+
+
+async def _is_served(api: Scene, address: str) -> bool:
+    headers = {"Authorization": f"Bearer {await api.key()}"}
+    async with httpx.AsyncClient(base_url=f"{address}{V1}", headers=headers, timeout=PATIENCE_S) as client:
+        try:
+            return (await client.get("/tasks")).is_success
+        except httpx.TransportError:
+            return False
+
+
+@scene
+async def test_a_head_without_end_is_not_kept() -> None:
+    async with served() as api, listening(api) as (address, _):
+        reader, writer = await _open(address)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nX-Much: ")
+        sent = 0
+        try:
+            while sent < 50_000_000:
+                writer.write(b"a" * 100_000)
+                await writer.drain()
+                sent += 100_000
+        except ConnectionError:
+            pass
+        writer.close()
+        assert sent < 50_000_000
+        assert (await _rest(reader)).partition(b"\r\n")[0] in (b"HTTP/1.1 400 Bad Request", b"")
+        assert await _is_served(api, address)
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /", b"GET / HTTP/1.1\r\nHost: x\r\n"])
+def test_a_head_that_does_not_come_is_not_waited_for(begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "slowest_s", 0.1)
+
+    @scene
+    async def check() -> None:
+        async with served() as api, listening(api) as (address, _):
+            reader, writer = await _open(address)
+            writer.write(begun)
+            assert await _rest(reader) == b""
+            writer.close()
+
+    check()
+
+
+@pytest.mark.parametrize("more", [b"\r\n", b"GET /health/live HTTP/1.1\r\n"])
+def test_neither_is_that_of_a_second_request(more: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "slowest_s", 0.1)
+
+    @scene
+    async def check() -> None:
+        async with served() as api, listening(api) as (address, _):
+            reader, writer = await _open(address)
+            writer.write(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            await reader.readuntil(b"}")
+            writer.write(more)
+            assert await _rest(reader) == b""
+            writer.close()
+
+    check()
+
+
+def test_nor_what_is_left_of_a_body_that_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "slowest_s", 0.1)
+
+    @scene
+    async def check() -> None:
+        async with served() as api, listening(api) as (address, _):
+            reader, writer = await _open(address)
+            writer.write(f"POST {V1}/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n[".encode())
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 401")
+            writer.write(b"1,")
+            assert b"unauthenticated" in await _rest(reader)
+            writer.close()
+
+    check()
+
+
+def test_whoever_sends_the_next_request_too_soon_has_the_answer_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "slowest_s", 0.05)
+
+    @scene
+    async def check() -> None:
+        async with served() as api, listening(api) as (address, _):
+            reader, writer = await _open(address)
+            body = b'{"task": "shop.add", "args": [1]}'
+            writer.write(
+                f"POST {V1}/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {await api.key()}\r\nPrefer: wait=1\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+                + body
+                + b"GET /"
+            )
+            assert (await _rest(reader)).startswith(b"HTTP/1.1 202")
+            writer.close()
+
+    check()
+
+
+def test_only_so_many_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "most", 5)
+    assert 1 <= most_connections() <= 10_000
+
+    @scene
+    async def check() -> None:
+        async with served() as api, listening(api) as (address, _):
+            idle = [await _open(address) for _ in range(5)]
+            for _, writer in idle:
+                writer.write(b"GET")
+            more, beyond = await _open(address)
+            assert await _rest(more) == b""
+            for writer in (beyond, *(writer for _, writer in idle)):
+                writer.close()
+                await writer.wait_closed()
+            async with asyncio.timeout(PATIENCE_S):
+                while not await _is_served(api, address):  # until the server has heard of it
+                    pass
+
+    check()
