@@ -40,7 +40,8 @@ def address_of(place: socket.socket) -> str:
 
 
 class _Server(uvicorn.Server):
-    """Streams would be waited for until the grace is over: they are ended first. Signals are ours to handle."""
+    """Streams would be waited for until the grace is over: they are ended first. Whoever waits for an ending does so for
+    half of it: who is cut off at its end does not hear that his job is stored. Signals are ours to handle."""
 
     def __init__(self, config: uvicorn.Config, app: Application, started: Callable[[], None]) -> None:
         super().__init__(config)
@@ -57,6 +58,8 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.server.stop_streams()
+        grace_s = self.config.timeout_graceful_shutdown or 0
+        asyncio.get_running_loop().call_later(grace_s / 2, self._app.server.stop_waits)
         await super().shutdown(sockets)
 
 
