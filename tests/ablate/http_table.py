@@ -158,6 +158,22 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "whoever has a network of addresses is counted as one",
+        HTTP + "door.py",
+        "place_of(request.client.host)",
+        "request.client.host",
+        (REFUSALS, "-k", "many_addresses"),
+    ),
+    Ablation(
+        "http",
+        "not everybody is believed about who asks",
+        HTTP + "serving.py",
+        "if network is None or not network.prefixlen:",
+        "if False:",
+        ("tests/cli/test_api.py", "-k", "not_everybody"),
+    ),
+    Ablation(
+        "http",
         "nobody but the server puts a job into a batch",
         HTTP + "routes/submitting.py",
         "if any(each.startswith(BATCH_TAG) for each in body.tags):",

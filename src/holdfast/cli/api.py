@@ -85,7 +85,7 @@ def api(
     holdfast api --url postgresql://jobs@db/jobs --accept-unknown-tasks
     """
     _name_app(session, name)
-    http_module("serving")  # what is missing is told before anything else is done
+    http_module("serving").check_proxies(proxies)  # what is missing is told before anything else is done
     logging.getLogger("holdfast").setLevel(logging.DEBUG if verbose else logging.INFO)
     if reload:
         words = ["--host", host, "--port", str(port), *(word for each in origins or () for word in ("--origin", each))]
