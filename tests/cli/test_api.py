@@ -176,3 +176,29 @@ def test_the_demonstration_serves_it_in_its_own_process(tmp_path: Path) -> None:
         assert (answer.status_code, "queues" in answer.json()) == (200, True)
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("proxies", ["*", "0.0.0.0/0", "::/0", "proxy.example", "10.0.0.7,", "10.0.0.7;10.0.0.8"])
+def test_not_everybody_is_believed_about_who_asks(shop: Path, proxies: str) -> None:
+    said = hold("api", "shop:hf", "--port", "0", "--behind-proxy", proxies, cwd=shop)
+    assert (said.code, "is no address of a proxy" in said.err) == (2, True)
+
+
+def test_with_reload_every_other_option_holds(shop: Path) -> None:
+    key = hold("keys", "create", "x", "-s", "submit", "-A", "shop:hf", cwd=shop).out.strip()
+    command = [*COMMAND, "api", "shop:hf", "--port", "0", "--reload", "--accept-unknown-tasks"]
+    with (
+        subprocess.Popen(command, cwd=shop, env=environment(), stderr=subprocess.PIPE, text=True) as process,
+        patience(process),
+    ):
+        address = await_line(process, "is open").split()[1]
+        own = {"Authorization": f"Bearer {key}"}
+        assert httpx.post(f"{address}/jobs", json={"task": "any.task"}, headers=own).status_code == 202
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("days", ["1e308", "inf", "0", "100000"])
+def test_a_key_lasts_from_a_second_to_ten_years(shop: Path, days: str) -> None:
+    said = hold("keys", "create", "x", "-s", "read", "--expires", days, "-A", "shop:hf", cwd=shop)
+    assert (said.code, "ten years" in said.err) == (2, True)

@@ -50,7 +50,7 @@ def test_a_key_may_be_bound_and_may_expire(url: str, tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (["create", "x", "-s", "everything"], "there is no scope 'everything'; there are submit, read, read-payload"),
-        (["create", " ", "-s", "read"], "name=' ': needs a text of 1 to 100 characters"),
+        (["create", " ", "-s", "read"], "name=' ': needs a text of 1 to 100 printable characters"),
         (["create", "x", "-s", "read", "-q", "no/slash"], "queue name 'no/slash' has '/'"),
         (["create", "x"], "missing option '--scope'"),
         (["rotate", "who"], "this is not the id of a key"),

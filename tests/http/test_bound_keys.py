@@ -96,3 +96,45 @@ async def test_a_batchs_status_counts_what_is_ones_own() -> None:
                 assert (await client.get(f"/batches/{batch}")).json()["total"] == count
         async with api.client(await api.key("read", tenant="nobody")) as client:
             assert (await client.get(f"/batches/{batch}")).status_code == 404
+
+
+@scene
+async def test_a_batch_cannot_be_forged() -> None:
+    """The id of a batch that was sent with a key can be guessed by whoever knows the key."""
+    async with served() as api:
+        async with api.client(await api.key(), **{"Idempotency-Key": "nightly"}) as client:
+            batch = (await client.post("/jobs/batch", json={"items": [ADD]})).json()["batch"]
+        async with api.client(await api.key(tenant="acme")) as client:
+            forged = ADD | {"tags": [f"batch:{batch}"], "delay_s": 1_000}
+            refused = await client.post("/jobs", json=forged)
+            assert (refused.status_code, refused.json()["field"]) == (422, "tags")
+            [item] = (await client.post("/jobs/batch", json={"items": [forged]})).json()["items"]
+            assert (item["status"], item["problem"]["field"]) == (422, "items[0].tags")
+        async with api.client(await api.key("read")) as client:
+            assert (await client.get(f"/batches/{batch}")).json()["total"] == 1
+
+
+@scene
+async def test_an_idempotency_key_that_leads_to_another_queue_tells_nothing_of_it() -> None:
+    mail = {"task": "shop.mail", "args": ["bob"]}
+    async with served() as api:
+        async with api.client(await api.key(queues=["mail"]), **{"Idempotency-Key": "1"}) as client:
+            job = (await client.post("/jobs", json=mail)).json()["id"]
+            assert (await client.post("/jobs", json=mail)).json()["id"] == job
+            other = await client.post("/jobs", json=mail | {"args": ["eve"]})
+            assert (other.status_code, other.json()["job_id"]) == (409, job), "of one's own it is told"
+        async with api.client(await api.key(queues=["bank"]), **{"Idempotency-Key": "1"}) as client:
+            for body in ({"task": "shop.charge", "args": ["bob"]}, mail | {"queue": "bank"}):
+                refused = await client.post("/jobs", json=body)
+                assert (refused.status_code, job in refused.text) == (409, False)
+                many = await client.post("/jobs/batch", json={"items": [body | {"key": "1"}]})
+                assert (many.json()["items"][0]["status"], job in many.text) == (409, False)
+        assert len(await api.hf.jobs.list()) == 1
+
+
+@scene
+async def test_where_the_calls_of_others_would_go_is_not_explained() -> None:
+    async with served() as api, api.client(await api.key(tenant="acme")) as client:
+        assert (await client.post("/routing/explain", json=ADD)).json()["tenant"]["value"] == "acme"
+        refused = await client.post("/routing/explain", json=ADD | {"tenant": "zenith"})
+        assert (refused.status_code, refused.json()["field"]) == (403, "tenant")

@@ -138,3 +138,63 @@ def test_without_the_extra_it_is_named() -> None:
     script = "import sys; sys.modules['httpx'] = None; import holdfast.client.http"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "needs httpx, which is not installed: pip install 'holdfast[client]'" in ended.stderr
+
+
+@pytest.mark.parametrize("key", ["hf_s3cret\nX-Evil: 1", "hf_s3crét", "", "hf s3cret", None])
+def test_a_key_that_can_be_none_is_refused_and_not_shown(key: Any) -> None:
+    with pytest.raises(InvalidOptions) as refused:
+        HttpClient("http://127.0.0.1:1", key)
+    assert "s3cr" not in str(refused.value)
+
+
+@scene
+async def test_a_key_may_come_out_of_a_file_with_its_newline() -> None:
+    async with (
+        served() as api,
+        HttpClient(f"http://api{V1}", await api.key() + "\n", transport=api.transport) as client,
+    ):
+        assert await client.list() == []
+
+
+@pytest.mark.parametrize("text", ["../queues/mail/purge?", "..%2fqueues", "x", "", "01890a5d/../.."])
+def test_what_is_no_id_leads_nowhere(text: str) -> None:
+    @scene
+    async def check() -> None:
+        async with served() as api, await _client(api) as client:
+            await api.hf.enqueue("shop.mail", "bob")
+            for ask in (client.cancel, client.get):
+                with pytest.raises(InvalidArguments, match="is not a job id"):
+                    await ask(text)
+            with pytest.raises(InvalidArguments, match="is not a job id"):
+                await anext(client.events(text))
+            assert [job.state for job in await api.hf.jobs.list()] == ["ready"]
+
+    check()
+
+
+@scene
+async def test_an_answer_that_is_not_the_apis_is_an_error_of_the_librarys() -> None:
+    page = httpx.MockTransport(lambda request: httpx.Response(200, text="<html>welcome</html>"))
+    async with HttpClient("http://proxy", "hf_x", transport=page) as client:
+        with pytest.raises(ApiRefused, match="not as the API does"):
+            await client.list()
+
+
+@scene
+async def test_whoever_follows_goes_on_when_the_server_is_replaced() -> None:
+    """A proxy answers for it with 503 meanwhile."""
+    async with served() as api:
+        job = await api.hf.enqueue("shop.add", 1)
+        refusals = 2
+
+        async def replaced(request: httpx.Request) -> httpx.Response:
+            nonlocal refusals
+            if refusals:
+                refusals -= 1
+                return httpx.Response(503, headers={"Retry-After": "0"})
+            return await api.transport.handle_async_request(request)
+
+        transport = httpx.MockTransport(replaced)
+        async with HttpClient(f"http://api{V1}", await api.key(), transport=transport) as client, api.hf.worker():
+            [*_, last] = [each async for each in client.events(job.id)]
+        assert last.state == "succeeded"

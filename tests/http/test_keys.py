@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+import pytest
 from tests.http.served import Scene, served
 from tests.integration.scene import scene
 
+from holdfast import InvalidOptions
+from holdfast.core.api_key import check_key_name
 from holdfast.http.keyring import Keyring
 
 PATIENCE_S = 20.0
@@ -123,3 +126,9 @@ async def test_a_key_is_looked_up_once_a_second() -> None:
         await ring.find("no key at all")
         assert asked <= 11, "what cannot be a key is not asked for"
         await ring.close()
+
+
+@pytest.mark.parametrize("name", ["a\nroot: key", "\x1b[2J", "a\u202eb", "a\u2028b", "\x7f"])
+def test_a_key_is_called_nothing_that_could_pass_for_another_line(name: str) -> None:
+    with pytest.raises(InvalidOptions, match="printable"):
+        check_key_name(name)

@@ -114,7 +114,7 @@ async def test_a_wait_ends_when_its_client_has_gone() -> None:
 
 @scene
 async def test_when_the_server_stops_whoever_waits_is_told_that_his_job_is_stored() -> None:
-    async with served() as api, listening(api, grace_s=20.0) as (address, signals):
+    async with served() as api, listening(api, grace_s=1.0) as (address, signals):
         async with _client(address, await api.key(), Prefer="wait=60") as client:
             waiting = asyncio.create_task(client.post("/jobs", json=ADD))
             await _until(lambda: api.app.server.waits.count == 1)

@@ -149,3 +149,16 @@ async def test_the_record_is_read_page_by_page_by_an_admin() -> None:
             assert (len(first["changes"]), rest["next"], numbers) == (4, None, list(range(8, 0, -1)))
             assert first["changes"][1]["what"] == "queue"
             assert first["changes"][1]["by"].startswith("key ")
+
+
+@scene
+async def test_arguments_of_a_dead_job_that_are_not_given_stay() -> None:
+    async with served() as api, api.client(await api.key()) as client:
+        job = await api.dead()
+        changed = (await client.post(f"/dead/{job}/replay", json={"kwargs": {"cents": 9}})).json()["payload"]
+        assert (changed["args"], changed["kwargs"]) == (["ada"], {"cents": 9})
+        async with api.hf.worker():
+            async for _ in api.hf.jobs.watch(job):
+                pass
+        changed = (await client.post(f"/dead/{job}/replay", json={"args": ["eve"]})).json()["payload"]
+        assert (changed["args"], changed["kwargs"]) == (["eve"], {"cents": 9})

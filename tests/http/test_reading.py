@@ -7,6 +7,8 @@ from typing import Any
 from tests.http.served import served
 from tests.integration.scene import scene
 
+from holdfast import current_job
+
 READ = ("read",)
 READ_ALL = ("read", "read-payload")
 SECRETS = ("ada", "cannot be charged", "shh")
@@ -36,6 +38,25 @@ async def test_without_the_scope_nothing_of_a_payload_is_told() -> None:
             assert said["payload"]["metadata"] == {"token": "shh"}
             assert "ada cannot be charged" in said["error"]["message"]
             assert len((await client.get("/dead", params={"text": "ada"})).json()["jobs"]) == 1
+
+
+@scene
+async def test_the_words_of_a_task_about_its_progress_are_its_payload() -> None:
+    async with served() as api:
+
+        @api.hf.task(name="shop.stages")
+        async def stages(card: str) -> None:
+            await current_job().progress(1, 2, f"charging {card}")
+
+        job = await api.hf.enqueue("shop.stages", "4111")
+        async with api.hf.worker():
+            await job.result(20)
+        for scopes, told in ((READ, None), (READ_ALL, "charging 4111")):
+            async with api.client(await api.key(*scopes)) as client:
+                said = (await client.get(f"/jobs/{job.id}")).json()
+                assert (said["stage"], said["progress"]["done"]) == (told, 1)
+                events = (await client.get(f"/jobs/{job.id}/events")).text
+                assert ("4111" in events) is (told is not None)
 
 
 @scene

@@ -15,6 +15,7 @@ from tests.integration.scene import scene
 
 from holdfast.http import HttpLimits
 from holdfast.http.door import SAFE_HEADERS
+from holdfast.http.rates import place_of
 
 JSON = {"Content-Type": "application/json"}
 
@@ -183,6 +184,19 @@ async def test_whoever_fails_too_often_is_not_listened_to_for_a_while() -> None:
         elsewhere = Scene(api.hf, api.app, address="192.0.2.99")
         async with elsewhere.client(right) as client:
             assert (await client.get("/jobs")).status_code == 200, "others are not concerned"
+
+
+@scene
+async def test_whoever_has_many_addresses_in_one_network_is_one() -> None:
+    async with served(limits=HttpLimits(failed_rate="2/h")) as api:
+        codes = []
+        for address in ("2001:db8::1", "2001:db8::2", "2001:db8::ffff:3", "2001:db8:0:1::1"):
+            async with Scene(api.hf, api.app, address=address).client("wrong") as client:
+                codes.append((await client.get("/jobs")).status_code)
+        assert codes == [401, 401, 429, 401]
+    assert place_of("::ffff:192.0.2.1") == "192.0.2.1"
+    assert place_of("fe80::1%eth0") == "fe80::"
+    assert len(place_of("x" * 10_000)) == len(place_of(":" * 10_000)) == 64
 
 
 @scene

@@ -85,10 +85,16 @@ def api(
     holdfast api --url postgresql://jobs@db/jobs --accept-unknown-tasks
     """
     _name_app(session, name)
-    http_module("serving")  # what is missing is told before anything else is done
+    http_module("serving").check_proxies(proxies)  # what is missing is told before anything else is done
     logging.getLogger("holdfast").setLevel(logging.DEBUG if verbose else logging.INFO)
     if reload:
-        return asyncio.run(_reloading(session, host=host, port=port, verbose=verbose, of_dev=of_dev))
+        words = ["--host", host, "--port", str(port), *(word for each in origins or () for word in ("--origin", each))]
+        words += ["--behind-proxy", proxies] if proxies else []
+        words += ["--accept-unknown-tasks"] if unknown_tasks else []
+        words += ["--anyone-may-do-anything-without-a-key"] if anyone else []
+        words += ["--verbose"] if verbose else []
+        words += [] if of_dev is None else ["--of-dev", of_dev]
+        return asyncio.run(_reloading(session, words))
     hf = session.load_for_store(create=of_dev is not None)
     set_up_logs(hf.config.log_format)
     options = {"origins": origins or (), "unknown_tasks": unknown_tasks, "anyone": tuple(Scope) if anyone else ()}
@@ -157,10 +163,7 @@ class _Started:
             self._say("api: there is no key yet: `holdfast keys create NAME --scope …` makes one")
 
 
-async def _reloading(session: Session, *, host: str, port: int, verbose: bool, of_dev: str | None) -> int:
+async def _reloading(session: Session, words: list[str]) -> int:
     if session.app is None:
         raise Refused("--reload is for an app", hint="name it, as MODULE:APP")
-    words = ["api", session.app, "--host", host, "--port", str(port)]
-    words += ["--verbose"] if verbose else []
-    words += [] if of_dev is None else ["--of-dev", of_dev]
-    return await work_reloading(words, Sources.of(session.app), say=session.out.note, what="API")
+    return await work_reloading(["api", session.app, *words], Sources.of(session.app), say=session.out.note, what="API")

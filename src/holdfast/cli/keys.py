@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -13,6 +13,7 @@ from holdfast.cli.session import Session, command, noun
 from holdfast.client.keys import NewKey
 from holdfast.core.api_key import ApiKey, Scope
 
+_DAY_S = 86_400.0
 group = noun("Keys of the HTTP API: make, list, rotate and revoke them.")
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `holdfast keys list` shows it.")]
@@ -62,9 +63,9 @@ async def create(
     holdfast keys create "the shop" --scope submit --scope read
     holdfast keys create acme -s submit -s read -s read-payload --tenant acme --expires 90
     """
-    days = None if expires is None else timedelta(days=expires)
+    expires_s = None if expires is None else expires * _DAY_S
     async with session.opened(create=True) as hf:
-        made = await hf.keys.create(name, scopes=scopes, queues=queues or None, tenant=tenant, expires=days)
+        made = await hf.keys.create(name, scopes=scopes, queues=queues or None, tenant=tenant, expires=expires_s)
     _show(session, made)
 
 

@@ -19,8 +19,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from holdfast.core.errors import InvalidOptions
-from holdfast.core.names import check_name
-from holdfast.core.outcome import storable
+from holdfast.core.names import check_name, is_printable
 from holdfast.core.shown import shown
 
 
@@ -155,10 +154,10 @@ def check_key_id(key_id: object) -> str:
 
 
 def check_key_name(name: object) -> str:
-    """What a key is called: for people, so that anything goes that can be kept."""
-    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME or storable(name, len(name)) != name:
+    """What a key is called, in lists, in logs and in the record: printable, so that it cannot pass for another line."""
+    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME or not is_printable(name):
         raise InvalidOptions(
-            f"name={shown(name)}: needs a text of 1 to {_LONGEST_NAME} characters that says whose it is"
+            f"name={shown(name)}: needs a text of 1 to {_LONGEST_NAME} printable characters that says whose it is"
         )
     return name
 

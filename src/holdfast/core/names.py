@@ -42,6 +42,11 @@ _RULES: Final[dict[str, _Rule]] = {
 }
 
 
+def is_printable(text: str) -> bool:
+    """Whether it holds nothing but what can be seen, in one line, as it is."""
+    return _UNPRINTABLE.search(text) is None
+
+
 def check_name(kind: NameKind, value: object) -> str:
     """The name as a plain `str`, or `InvalidOptions` in a sentence."""
     rule = _RULES[kind]

@@ -148,7 +148,7 @@ class DeadChoice(Body):
 
 
 class EditBody(Body):
-    """Other arguments for a dead job; left out, it keeps those that it has."""
+    """Other arguments for a dead job; what is left out, by place or by name, stays as it is."""
 
     args: list[Any] | None = None
     kwargs: dict[str, Any] | None = None

@@ -43,7 +43,7 @@ from holdfast.http.problems import (
     problem_of,
     retry_after,
 )
-from holdfast.http.rates import Buckets
+from holdfast.http.rates import Buckets, place_of
 from holdfast.http.route_table import Spec, Takes
 from holdfast.http.sites import check_site
 
@@ -108,7 +108,7 @@ class Door:
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
         if not scheme and self._anyone:
             return Caller("anyone", self._anyone), None
-        address = request.client.host if request.client is not None else ""
+        address = place_of(request.client.host) if request.client is not None else ""
         now = time.monotonic()
         text = text.strip()
         # Many may share an address, as that of a proxy: whoever was here before is not to suffer from the others.

@@ -38,8 +38,8 @@ EVENT_SCHEMA: Final[dict[str, Any]] = {
 
 def revision_of(job: JobInfo) -> str:
     """The same for the same report of a job, whoever may see what of it."""
-    text = job_view(job, payloads=False).model_dump_json().encode()
-    return hashlib.blake2b(text, digest_size=8).hexdigest()
+    text = f"{job_view(job, payloads=False).model_dump_json()}\n{job.stage}"
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def too_many_streams() -> Problem:

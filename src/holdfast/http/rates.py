@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections import OrderedDict
+from typing import Final
 
 from holdfast.core.rate import Pace, next_token_at, spend, tokens
+
+_LONGEST: Final = 64
+
+
+def place_of(address: str) -> str:
+    """What is counted as one address: of IPv6 the network, as every client has as many addresses there as he likes."""
+    if ":" not in address:
+        return address[:_LONGEST]
+    try:
+        found = ipaddress.IPv6Address(address)
+    except ValueError:
+        return address[:_LONGEST]
+    return str(found.ipv4_mapped or ipaddress.IPv6Address(int(found) >> 64 << 64))
 
 
 class Buckets:

@@ -74,13 +74,17 @@ class Server:
         return made
 
     def stop_streams(self) -> None:
-        """Tell everybody who follows a job to come again, and whoever waits for one where it is: the server stops."""
+        """Tell everybody who follows a job to come again: the server is about to stop."""
         self.streams.stop()
+
+    def stop_waits(self) -> None:
+        """Tell everybody who waits for an ending that the job is stored: the server does not wait any longer."""
         self.waits.stop()
 
     async def close(self) -> None:
         """Write down what is left to be written down."""
         self.stop_streams()
+        self.stop_waits()
         await self.door.keyring.close()
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import uvicorn
 
+from holdfast.core.errors import InvalidOptions
+from holdfast.core.shown import shown
 from holdfast.http.application import Application
 from holdfast.http.connections import Connection
 from holdfast.runtime.signals import StopSignals
@@ -27,6 +29,20 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def check_proxies(proxies: str) -> str:
+    """Addresses or networks, separated by commas; never everybody: who asks could say that he is somebody else."""
+    for each in proxies.split(",") if proxies else ():
+        try:
+            network = ipaddress.ip_network(each.strip())
+        except ValueError:
+            network = None
+        if network is None or not network.prefixlen:
+            raise InvalidOptions(
+                f"proxies: {shown(each.strip())} is no address of a proxy; write it as 10.0.0.7, or 10.0.0.0/24"
+            )
+    return proxies
+
+
 def bind(host: str, port: int) -> socket.socket:
     """A socket that listens there; OSError where it cannot. Port 0: any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -40,7 +56,8 @@ def address_of(place: socket.socket) -> str:
 
 
 class _Server(uvicorn.Server):
-    """Streams would be waited for until the grace is over: they are ended first. Signals are ours to handle."""
+    """Streams would be waited for until the grace is over: they are ended first. Whoever waits for an ending has half
+    of it: who is cut off at its end does not hear that his job is stored. Signals are ours to handle."""
 
     def __init__(self, config: uvicorn.Config, app: Application, started: Callable[[], None]) -> None:
         super().__init__(config)
@@ -57,6 +74,8 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.server.stop_streams()
+        grace_s = self.config.timeout_graceful_shutdown or 0
+        asyncio.get_running_loop().call_later(grace_s / 2, self._app.server.stop_waits)
         await super().shutdown(sockets)
 
 
@@ -81,7 +100,7 @@ async def serve(
         access_log=False,
         server_header=False,
         proxy_headers=bool(proxies),
-        forwarded_allow_ips=proxies or None,
+        forwarded_allow_ips=check_proxies(proxies) or None,
         timeout_graceful_shutdown=max(1, round(grace_s)),
         ws="none",
     )

@@ -78,7 +78,7 @@ class JobView(View):
     worker: str | None
     cancel_requested: bool
     progress: ProgressView | None
-    stage: str | None
+    stage: str | None = Field(description="Needs the scope read-payload: the task's own words.")
     tags: list[str]
     error: ErrorView | None
     attempts: list[AttemptView]
@@ -115,7 +115,7 @@ def job_view(job: JobInfo, *, payloads: bool) -> JobView:
         cancel_requested=job.cancel_requested,
         progress=progress
         and ProgressView(done=progress.done, total=progress.total, fraction=progress.fraction, at=progress.at),
-        stage=job.stage,
+        stage=job.stage if payloads else None,
         tags=list(job.tags),
         error=_error(job.error, payloads=payloads),
         attempts=[_attempt(each, payloads=payloads) for each in job.attempts],

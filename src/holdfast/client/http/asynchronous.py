@@ -14,11 +14,14 @@ import httpx
 from holdfast.client.http.wire import (
     AGAIN,
     EventReader,
+    bearer,
     job_of,
+    path_of,
     raise_problem,
     result_of,
     retry_after_s,
     submission,
+    value_of,
 )
 from holdfast.core.durations import Seconds, seconds
 from holdfast.core.errors import ApiRefused, JobNotFound
@@ -82,7 +85,7 @@ class HttpClient:
         retries: int = 3,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        own = {"Authorization": f"Bearer {key}"}
+        own = {"Authorization": bearer(key)}
         self._http = httpx.AsyncClient(base_url=url, headers=own, timeout=timeout, transport=transport)
         self._retries = retries
 
@@ -121,7 +124,7 @@ class HttpClient:
 
     async def get(self, job_id: JobId | str) -> JobInfo:
         """One job; JobNotFound when there is none that the key may see."""
-        return job_of(await self._ask("GET", f"/jobs/{job_id}"))
+        return job_of(await self._ask("GET", path_of(job_id)))
 
     async def list(self, **filters: Any) -> list[JobInfo]:
         """Jobs that match all of these, newest first; the filters and `limit`, `before` of `GET jobs`."""
@@ -130,18 +133,22 @@ class HttpClient:
 
     async def cancel(self, job_id: JobId | str, *, reason: str = "") -> CancelAnswer:
         """End the job if it waits, ask it to stop if it runs."""
-        said = await self._ask("POST", f"/jobs/{job_id}/cancel", json={"reason": reason} if reason else None)
+        said = await self._ask("POST", f"{path_of(job_id)}/cancel", json={"reason": reason} if reason else None)
         return CancelAnswer(said["answer"])
 
     async def events(self, job_id: JobId | str) -> AsyncIterator[JobInfo]:
         """Every change of a job that can be seen, the last one its ending."""
-        seen, failures = "", 0
+        path, seen, failures = f"{path_of(job_id)}/events", "", 0
         while True:
             try:
                 headers = {"Last-Event-ID": seen} if seen else {}
-                async with self._http.stream("GET", f"/jobs/{job_id}/events", headers=headers) as answer:
+                async with self._http.stream("GET", path, headers=headers) as answer:
                     if answer.status_code == 204:
                         return
+                    if answer.status_code in AGAIN and failures < self._retries:
+                        failures += 1  # a server that stops, or the proxy before it
+                        await asyncio.sleep(min(_LONGEST_REST_S, retry_after_s(answer.headers)))
+                        continue
                     if answer.status_code != 200:
                         raise_problem(answer.status_code, await answer.aread(), answer.headers)
                     reader, failures = EventReader(), 0
@@ -171,7 +178,7 @@ class HttpClient:
                 await asyncio.sleep(0.1 * 2 ** (self._retries - left))
                 continue
             if answer.is_success:
-                return answer.json()
+                return value_of(answer.status_code, answer.content)
             if answer.status_code not in AGAIN or not left:
                 raise_problem(answer.status_code, answer.content, answer.headers)
             await asyncio.sleep(min(_LONGEST_REST_S, retry_after_s(answer.headers)))

@@ -27,7 +27,8 @@ from holdfast.core.errors import (
     StoreUnavailable,
     UnknownTask,
 )
-from holdfast.core.job import AttemptInfo, ErrorInfo, JobInfo, Progress
+from holdfast.core.ids import parse_job_id
+from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
 from holdfast.core.state import State
 
 #: Answers after which the same request may be sent again, whatever it asks for: nothing was done, or a key guards it.
@@ -49,6 +50,27 @@ _ERRORS: Final[Mapping[str, type[HoldfastError]]] = {
     "outcome-unknown": OutcomeUnknown,
     "store-broken": StoreBroken,
 }
+
+
+def bearer(key: str) -> str:
+    """The header that goes with every request. A key that cannot be one is not shown: it may be one but for a slip."""
+    key = key.strip() if isinstance(key, str) else ""  # as it comes out of a file
+    if not key.isascii() or not key.isprintable() or not key or " " in key:
+        raise InvalidOptions("key=…: needs the text that `holdfast keys create` printed, as `hf_…`")
+    return f"Bearer {key}"
+
+
+def path_of(job_id: JobId | str) -> str:
+    """Where a job is. What is no id is refused here: as a part of a path it could lead anywhere."""
+    return f"/jobs/{parse_job_id(job_id)}"
+
+
+def value_of(status: int, content: bytes) -> Any:
+    """What an answer holds; ApiRefused where it is none of the API's."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        raise ApiRefused(f"the server answered with {status}, and not as the API does", status=status) from None
 
 
 def submission(

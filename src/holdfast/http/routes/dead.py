@@ -57,7 +57,8 @@ async def replay_one(call: Called, job_id: JobIdPath, body: EditBody | None = No
     edit = body is not None and (body.args is not None or body.kwargs is not None)
     await call.record("replay", str(job.id), edited=edit or None)
     if body is not None and edit:
-        await call.hf.dead.edit(job.id, *(body.args or ()), **(body.kwargs or {}))
+        args = job.args if body.args is None else body.args
+        await call.hf.dead.edit(job.id, *args, **((job.kwargs if body.kwargs is None else body.kwargs) or {}))
     if not await call.hf.dead.replay(job.id):
         raise JobStateError(f"job {job.id} is no longer dead: somebody else was quicker")
     return job_view(await call.job(str(job.id)), payloads=call.caller.reads_payloads)

@@ -15,8 +15,9 @@ from pydantic import Field
 from holdfast.client.handle import JobHandle
 from holdfast.client.task import Task
 from holdfast.core.api_key import Scope
-from holdfast.core.errors import HoldfastError, InvalidOptions, OutcomeUnknown
+from holdfast.core.errors import HoldfastError, IdempotencyConflict, InvalidOptions, NotUnique, OutcomeUnknown
 from holdfast.core.ids import new_job_id
+from holdfast.core.job import JobId
 from holdfast.http.bodies import BatchBody, BatchItem, CallBody, Submission
 from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
@@ -26,6 +27,7 @@ from holdfast.http.problem import Problem
 from holdfast.http.problems import (
     IDEMPOTENCY_CONFLICT,
     INVALID_ARGUMENTS,
+    INVALID_REQUEST,
     NOT_ROUTED,
     NOT_UNIQUE,
     OUTCOME_UNKNOWN,
@@ -143,17 +145,29 @@ async def _item(call: Call, index: int, item: BatchItem, batch: UUID, key: str |
 
 
 async def _enqueue(call: Call, body: Submission, key: str | None, *, tag: str | None = None) -> JobHandle[Any]:
-    if body.tenant is not None:
-        call.caller.check_tenant(body.tenant)
     task = task_of(call, body).options(**options_of(call, body, key, tag))
     if call.caller.queues is not None:
         call.caller.check_queue(call.hf.placement(task.request(*body.args, **body.kwargs)).queue.value)
     try:
         # Who stops to wait takes nothing back: it is asked again behind his back, for as long as the settings say.
         async with asyncio.timeout(call.api.limits.store_s + body.wait_s):
-            return await task.enqueue(*body.args, **body.kwargs)
+            handle = await task.enqueue(*body.args, **body.kwargs)
+    except (IdempotencyConflict, NotUnique) as error:
+        await _check_own(call, str(error.job_id))
+        raise
     except TimeoutError:
         raise OutcomeUnknown(f"the store did not answer within {call.api.limits.store_s:g} s") from None
+    if handle.existing:
+        await _check_own(call, handle.id)
+    return handle
+
+
+async def _check_own(call: Call, job_id: JobId | str) -> None:
+    """One idempotency key holds for all queues: it may lead to a job that is not the caller's to hear of."""
+    if call.caller.queues is not None:
+        [job] = await call.hf.jobs.get_many([job_id])
+        if job is not None and not call.caller.sees(job):
+            raise Problem(IDEMPOTENCY_CONFLICT, "it belongs to a job in a queue that the key is not for") from None
 
 
 def task_of(call: Call, body: CallBody) -> Task[..., Any]:
@@ -172,6 +186,11 @@ def unknown_task(call: Call, name: str) -> Problem:
 
 
 def options_of(call: Call, body: Submission, key: str | None, tag: str | None) -> dict[str, Any]:
+    """A submission as the library takes it, on behalf of this caller."""
+    if body.tenant is not None:
+        call.caller.check_tenant(body.tenant)
+    if any(each.startswith(BATCH_TAG) for each in body.tags):
+        raise Problem(INVALID_REQUEST, f"tags that begin with {BATCH_TAG!r} are given by the server", field="tags")
     given: dict[str, Any] = {
         "queue": body.queue,
         "priority": body.priority,
