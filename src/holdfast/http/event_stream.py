@@ -72,7 +72,7 @@ class EventStream(Response):
         self._opens = opens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._streams.full:  # many have asked at the same time, and others were quicker
+        if self._streams.full:  # asked here, where nobody else can come in between
             refused = too_many_streams().response()
             refused.raw_headers += [each for each in self.raw_headers if each[0] != b"content-type"]
             await refused(scope, receive, send)

@@ -17,7 +17,7 @@ from holdfast.core.state import State
 from holdfast.http.bodies import CancelBody, JobFilters, JobIdPath, JobQuery
 from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
-from holdfast.http.event_stream import EVENT_SCHEMA, EventStream, revision_of, too_many_streams
+from holdfast.http.event_stream import EVENT_SCHEMA, EventStream, revision_of
 from holdfast.http.problem import Problem
 from holdfast.http.problems import FORBIDDEN, JOB_NOT_FOUND, JOB_STATE, SHUTTING_DOWN, TOO_MANY_STREAMS, retry_after
 from holdfast.http.route_table import Routes, Takes
@@ -124,8 +124,6 @@ async def follow_job(
         return Response(status_code=204)
     if streams.stopped:
         raise Problem(SHUTTING_DOWN, "this server is stopping", headers=retry_after(1.0))
-    if streams.full:
-        raise too_many_streams()
     payloads = call.caller.reads_payloads
     return EventStream(job, streams=streams, limits=call.api.limits, payloads=payloads, seen=seen, opens=call.opens)
 
