@@ -226,7 +226,7 @@ OF_HTTP = (
         HTTP + "event_stream.py",
         "        if self._streams.full:  #",
         "        if False:  #",
-        (LASTING, "-k", "at_the_same_time"),
+        (LASTING, "-k", "between_the_question"),
     ),
     Ablation(
         "http",

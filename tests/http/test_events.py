@@ -127,8 +127,9 @@ async def test_only_so_many_may_follow_at_once() -> None:
         job = await api.hf.enqueue("shop.add", 1)
         path = f"/jobs/{job.id}/events"
         async with client.stream("GET", path) as one, client.stream("GET", path) as two:
-            await anext(events(one))
-            await anext(events(two))
+            first, second = events(one), events(two)  # kept: whoever lets go of them closes the connection
+            await anext(first)
+            await anext(second)
             refused = await client.get(path)
             assert (refused.status_code, refused.json()["type"]) == (503, "urn:holdfast:problem:too-many-streams")
             assert refused.headers["Retry-After"] == "5"

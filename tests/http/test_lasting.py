@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
-from tests.http.served import V1, listening, served
+from fastapi import Depends, FastAPI
+from tests.http.served import V1, listening, make_app, served
 from tests.http.test_events import events
 from tests.integration.scene import scene
 
 from holdfast import JobInfo, StoreUnavailable
 from holdfast.client.jobs import Jobs
 from holdfast.core.job import JobId
-from holdfast.http import HttpLimits, keyring
+from holdfast.http import HttpLimits, keyring, router
 
 PATIENCE_S = 20.0
 ADD = {"task": "shop.add", "args": [1]}
@@ -57,6 +59,37 @@ async def test_only_so_many_may_follow_when_very_many_ask_at_the_same_time() -> 
         for _, writer in connections:
             writer.close()
         await _until(lambda: api.app.server.streams.count == 0)
+
+
+@scene
+async def test_nor_where_an_app_does_something_between_the_question_and_the_answer() -> None:
+    async def slow() -> AsyncIterator[None]:
+        yield
+        await asyncio.sleep(0.05)
+
+    hf = make_app(":memory:")
+    app = FastAPI()
+    app.include_router(router(hf, limits=HttpLimits(streams=3)), dependencies=[Depends(slow, scope="function")])
+    async with hf:
+        key = (await hf.keys.create("tests", scopes=["read"])).text
+        job = await hf.enqueue("shop.add", 1)
+        told: list[int] = []
+        headers = [(b"authorization", f"Bearer {key}".encode())]
+        request = {"type": "http", "method": "GET", "path": f"{V1}/jobs/{job.id}/events", "headers": headers}
+
+        async def follow() -> None:
+            async def send(message: Any) -> None:
+                if message["type"] == "http.response.start":
+                    told.append(message["status"])
+
+            await app({"query_string": b"", "client": ("192.0.2.1", 1), **request}, asyncio.Event().wait, send)
+
+        asking = [asyncio.create_task(follow()) for _ in range(20)]
+        await _until(lambda: len(told) == 20)
+        assert (told.count(200), told.count(503)) == (3, 17)
+        for each in asking:
+            each.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
 
 
 @scene

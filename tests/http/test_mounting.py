@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import re
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import httpx
+import uvicorn
 from fastapi import FastAPI
 from tests.http.served import make_app
 from tests.integration.scene import scene
 
 from holdfast.http import asgi, router
+from holdfast.http.serving import address_of, bind
 
 ADD = {"task": "shop.add", "args": [1]}
 
@@ -96,3 +104,45 @@ def test_nobody_else_imports_it() -> None:
         "import sys, holdfast, holdfast.cli.commands; sys.exit('fastapi' in sys.modules or 'uvicorn' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@scene
+async def test_the_app_of_the_guide_starts_and_serves() -> None:
+    """With what a server hands to its lifespan, which an app by itself does not."""
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "http.md").read_text("utf-8")
+    [code] = [each for each in re.findall(r"```python\n(.*?)```", guide, re.DOTALL) if "FastAPI(" in each]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    hf = names["hf"]
+    with bind("127.0.0.1", 0) as place:
+        config = uvicorn.Config(names["app"], log_config=None, lifespan="on")
+        server = _Quiet(config)
+        serving = asyncio.create_task(server.serve([place]))
+        await asyncio.wait([serving, asyncio.create_task(server.is_open.wait())], return_when=asyncio.FIRST_COMPLETED)
+        assert server.started
+        key = (await hf.keys.create("x", scopes=["read"])).text
+        async with httpx.AsyncClient(base_url=address_of(place), headers={"Authorization": f"Bearer {key}"}) as client:
+            assert (await client.get("/jobs/api/v1/tasks")).status_code == 200
+            assert (await client.get("/api/v1/tasks")).status_code == 200
+        server.should_exit = True
+        await serving
+        assert not hf.is_open
+
+
+class _Quiet(uvicorn.Server):
+    """Leaves signals to the tests, and says when it is open."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_open = asyncio.Event()
+
+    def capture_signals(self) -> contextlib.AbstractContextManager[None]:  # type: ignore[override]
+        return contextlib.nullcontext()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        except SystemExit:  # it has told why in its log
+            self.should_exit = True
+        finally:
+            self.is_open.set()

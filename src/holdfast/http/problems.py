@@ -135,7 +135,7 @@ _SOON_S: Final = 1.0
 _LATER_S: Final = 30.0
 #: What is said of the store in place of its own words, which name places and people: these are for the log.
 _KEPT_BACK: Final = {
-    STORE_UNAVAILABLE: "the store is out of reach, locked or full for now; nothing was done",
+    STORE_UNAVAILABLE: "the store is out of reach, locked or full for now; what was asked for was not completed",
     OUTCOME_UNKNOWN: "the store did not answer in time: it may or may not have been done",
     STORE_BROKEN: "the store refuses this, or has another form than this server needs",
     SHUTTING_DOWN: "this server is starting or stopping",
