@@ -101,7 +101,8 @@ def test_it_needs_no_thread(play: Play, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.usefixtures("_kernel")
 def test_of_what_others_have_collected_the_end_is_unknown(play: Play) -> None:
     async def scene() -> None:
-        process = start("")
+        process = start("import signal; signal.pause()")  # one that has ended may have been collected already
+        os.kill(process.pid, signal.SIGKILL)
         os.waitpid(process.pid, 0)
         assert await process.wait() == UNKNOWN_CODE
 
