@@ -44,8 +44,13 @@ async def test_two_workers_share_the_work_and_nothing_is_left_in_redis(shop: Any
         await here.enqueue(*range(1000, 1200), priority=9)
         await here.until_ran(1200)
         await until(lambda: _is_empty(here), "empty streams")
+        await until(lambda: _is_marked(here), "the leader's mark")
     assert sorted(here.ran) == list(range(1200)), "each once"
     assert [key.rpartition(":")[2] for key in await here.keys()] == [*map(str, range(10)), "meta"]
+
+
+async def _is_marked(here: Shop) -> bool:
+    return any(key.endswith(":meta") for key in await here.keys())
 
 
 async def _is_empty(here: Shop) -> bool:
