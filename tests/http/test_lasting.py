@@ -18,6 +18,7 @@ from holdfast import JobInfo, StoreUnavailable
 from holdfast.client.jobs import Jobs
 from holdfast.core.job import JobId
 from holdfast.http import HttpLimits, keyring, router
+from holdfast.http.connections import Connection
 
 PATIENCE_S = 20.0
 ADD = {"task": "shop.add", "args": [1]}
@@ -40,6 +41,22 @@ async def _connections(address: str, many: int) -> list[tuple[asyncio.StreamRead
 
 
 # ---------------------------------------------------------------- those who follow
+
+
+@scene
+async def test_a_body_may_be_longer_than_a_head_also_when_both_come_at_once() -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Connection, "longest_head", 1024)
+        async with served() as api, listening(api) as (address, _):
+            body = b'{"task": "' + b"x" * 4096 + b'"}'
+            head = (
+                f"POST {V1}/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {await api.key()}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            [(reader, writer)] = await _connections(address, 1)
+            writer.write(head.encode() + body)
+            assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 422"), "the task's name is what is too long"
+            writer.close()
 
 
 @scene

@@ -39,6 +39,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._in_head = True
         self._in_body = False
+        self._heads = 0
         self._head_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -55,18 +56,19 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        was_in_head = self._in_head
+        was_in_head, heads = self._in_head, self._heads
         super().data_received(data)
         if not (was_in_head and self._in_head):
             return
-        self._head_bytes += len(data)
+        if heads == self._heads:  # else a whole request came at once, and it was its body that was long
+            self._head_bytes += len(data)
         if self._head_bytes > self.longest_head:
             self.send_400_response("The head of the request is too long.")
         elif self._deadline is None:
             self._expect_more()
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._in_body = False, True
+        self._in_head, self._in_body, self._heads = False, True, self._heads + 1
         self._expect_nothing()
         super().on_headers_complete()
 
