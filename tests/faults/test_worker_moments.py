@@ -67,7 +67,8 @@ async def _is_store_free(trial: Trial, child: Child) -> bool:
     await until(lambda: child.is_stopped, within_s=PATIENCE_S, what="the stop", log=child.log)
     if trial.where.is_postgres:
         return not trial.glance.query(
-            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in trans%%'"
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in trans%%' "
+            "AND application_name LIKE 'holdfast%%'"
         )
     with closing(sqlite3.connect(trial.where.path, isolation_level=None, timeout=0.2)) as other:
         try:
