@@ -170,7 +170,7 @@ async def _submit(host: str, port: int, own: str) -> str:
 
 
 def _megabytes(pid: int) -> float:
-    with open(f"/proc/{pid}/statm") as statm:  # noqa: PTH123
+    with open(f"/proc/{pid}/statm") as statm:  # noqa: PTH123  # a file of the kernel's
         return int(statm.read().split()[1]) * 4096 / 1e6
 
 

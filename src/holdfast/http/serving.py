@@ -64,7 +64,7 @@ class _Server(uvicorn.Server):
         self._app = app
         self._on_started = started
 
-    def capture_signals(self) -> contextlib.AbstractContextManager[None]:  # type: ignore[override]
+    def capture_signals(self) -> contextlib.AbstractContextManager[None]:  # type: ignore[override]  # ours are the signals
         return contextlib.nullcontext()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

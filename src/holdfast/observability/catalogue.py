@@ -66,15 +66,15 @@ def _counter(name: str, help: str, *labels: str) -> Metric:  # noqa: A002  # wha
     return Metric(f"holdfast_{name}_total", Kind.COUNTER, help, labels)
 
 
-def _gauge(name: str, help: str, *labels: str, merge: Merge = Merge.SUM) -> Metric:  # noqa: A002
+def _gauge(name: str, help: str, *labels: str, merge: Merge = Merge.SUM) -> Metric:  # noqa: A002  # likewise
     return Metric(f"holdfast_{name}", Kind.GAUGE, help, labels, merge=merge)
 
 
-def _seen(name: str, help: str, *labels: str, merge: Merge = Merge.SUM) -> Metric:  # noqa: A002
+def _seen(name: str, help: str, *labels: str, merge: Merge = Merge.SUM) -> Metric:  # noqa: A002  # likewise
     return Metric(f"holdfast_{name}", Kind.GAUGE, help, labels, Source.STORE, merge)
 
 
-def _histogram(name: str, help: str, bounds: tuple[float, ...], *labels: str) -> Metric:  # noqa: A002
+def _histogram(name: str, help: str, bounds: tuple[float, ...], *labels: str) -> Metric:  # noqa: A002  # likewise
     return Metric(f"holdfast_{name}_seconds", Kind.HISTOGRAM, help, labels, bounds=bounds)
 
 
