@@ -45,15 +45,15 @@ async def test_a_sound_one_is_told_with_what_it_knows(
             await here.enqueue(0)
             await here.until_ran(1)
             await until(lambda: _is_filled(here), "all keys")
-        await here.enqueue(1, 2, 3)
-        await until(lambda: _has(here, 3), "the announcements")
+        await until(lambda: _has_one_more(here), "an announcement")
+    announced = await here.length()
     ended = await asyncio.to_thread(doctor, own_redis.url)
     found = on_redis(ended)
     assert ended.code == 0
     assert found["redis"][0] == "ok"
     assert f"127.0.0.1:{own_redis.port}/0, Redis " in found["redis"][1]
     assert found["redis memory"][1].endswith("MiB used, without a bound")
-    assert found["redis streams"][:2] == ("ok", "3 announcements, 0 read and not yet dealt with")
+    assert found["redis streams"][:2] == ("ok", f"{announced} announcements, 0 read and not yet dealt with")
     assert found["redis knows"][:2] == ("ok", "what is ready in 1 queue")
     assert own_redis.password not in ended.out + ended.err
 
@@ -63,8 +63,10 @@ async def _is_filled(here: Shop) -> bool:
         return bool(await ask("HEXISTS", f"{await here.prefix()}:{{default}}:meta", "filled"))
 
 
-async def _has(here: Shop, count: int) -> bool:
-    return await here.length() == count
+async def _has_one_more(here: Shop) -> bool:
+    """A single announcement may get lost, and one of a job that has run may be left: nobody reads them here."""
+    await here.enqueue(1, 2)
+    return await here.length() > 1
 
 
 @scene
