@@ -200,6 +200,30 @@ ON_REDIS = (
         (CONNECTION, "-k", "eviction"),
     ),
     Ablation(
+        "P1",
+        "Redis: a certificate that is not to be trusted is refused",
+        STREAMS + "connection.py",
+        "        except Untrusted as error:",
+        "        except AssertionError as error:",
+        ("tests/redis/test_tls.py", "-k", "unknown_signer"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: what a person has to mend before it can be used again is said",
+        STREAMS + "connection.py",
+        "                    if said != str(refused):",
+        "                    if False:",
+        ("tests/redis/test_passwords.py", "-k", "who_comes_back"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: a Sentinel that names a server which is no master any more is not believed",
+        STREAMS + "sentinels.py",
+        "    for host, port in address.hosts:",
+        "    for host, port in address.hosts[:1]:",
+        ("tests/redis/test_sentinels.py", "-k", "not_believed"),
+    ),
+    Ablation(
         "P10",
         "Redis: a change of settings is heard of by way of it",
         STREAMS + "consumer.py",
@@ -227,10 +251,10 @@ ON_REDIS = (
         "P10",
         "Redis Cluster: who has what is asked anew after a loss",
         STREAMS + "connection.py",
-        """            await self._slots.look()
+        """                await self._slots.look()
 """,
-        """            if not self._slots.masters():
-                await self._slots.look()
+        """                if not self._slots.masters():
+                    await self._slots.look()
 """,
         (CLUSTER, "-k", "fail_over_is_survived"),
     ),
