@@ -430,3 +430,29 @@ async def test_what_could_not_be_announced_is_hinted_of(postgres_tables: Postgre
         await here.until_ran(2)
         await until(lambda: publisher._task is None, "the end of the announcement")
         assert len(producer.told(TransportDown)) == 1
+
+
+@scene
+async def test_moved_jobs_are_heard_of_in_their_new_lane(shop: Any) -> None:
+    here, there = (shop(poll_s=LONG_S, pooled=True, queues=["default"]) for _ in range(2))
+    async with here.hf, here.hf.worker(), there.hf:
+        await there.enqueue(0)
+        await here.until_ran(1)
+        waiting = [await there.sell.options(queue="elsewhere").enqueue(n) for n in (1, 2)]
+        await there.hf.jobs.move([job.id for job in waiting], queue="default")
+        await here.until_ran(3)
+
+
+@scene
+async def test_a_job_that_must_run_alone_is_heard_of(shop: Any) -> None:
+    here = shop(poll_s=LONG_S, pooled=True)
+    async with here.hf:
+        job = await here.sell.enqueue(1)
+        here.query("UPDATE ready SET losses = 2, queue = 'elsewhere' RETURNING 1")
+        async with here.hf.worker():
+            await here.enqueue(0)
+            await here.until_ran(1)
+            here.query("UPDATE ready SET queue = 'default' RETURNING 1")
+            store: Any = here.hf._require_open().store
+            await store.dispatch.announce_ready([job.id])
+            await here.until_ran(2)
