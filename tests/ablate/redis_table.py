@@ -248,6 +248,14 @@ ON_REDIS = (
         ("tests/supervision/test_redis.py", "-k", "hands_back"),
     ),
     Ablation(
+        "P9",
+        "Redis: a group that somebody else has made in a stream is not taken for ours",
+        STREAMS + "lua/fetch.lua",
+        "    if group[2] == 'workers' then",
+        "    if group then",
+        (DISPATCH, "-k", "somebody_elses"),
+    ),
+    Ablation(
         "P10",
         "Redis: a change of settings is heard of by way of it",
         STREAMS + "consumer.py",

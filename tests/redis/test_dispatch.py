@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
 import asyncpg
 import pytest
 from tests.integration.scene import scene
 from tests.postgres.fixtures import PostgresSchema
 from tests.redis.apps import Shop, until
+from tests.redis.test_connection import Watched
 
+from holdfast.core.announcement import Announcement
 from holdfast.core.errors import StoreUnavailable
+from holdfast.core.fairness import Lane
 from holdfast.local import LocalRedis
 from holdfast.telemetry.transport_events import TransportDown, TransportFilled, TransportGarbage, TransportUp
 
@@ -456,3 +460,20 @@ async def test_a_job_that_must_run_alone_is_heard_of(shop: Any) -> None:
             store: Any = here.hf._require_open().store
             await store.dispatch.announce_ready([job.id])
             await here.until_ran(2)
+
+
+@pytest.mark.parametrize("began", ["0", "$"])
+@scene
+async def test_what_is_left_to_read_does_not_depend_on_a_group_of_somebody_elses(
+    own_redis: LocalRedis, began: str
+) -> None:
+    lane = Lane("mail", 5)
+    transport = Watched(own_redis.url)
+    await transport.open()
+    await transport._publisher.send([Announcement(lane, uuid4()) for _ in range(2)])
+    own_redis.ask("XGROUP", "CREATE", transport._keys.stream(lane), "audit", began)
+    consumer = transport.consumer("somebody", wake=lambda: None)
+    first, second = [await consumer.read({lane: 1}) for _ in range(2)]
+    assert (len(first.entries), first.more) == (1, {lane})
+    assert (len(second.entries), second.more) == (1, frozenset())
+    await transport.close()
