@@ -257,6 +257,14 @@ ON_REDIS = (
     ),
     Ablation(
         "P10",
+        "Redis: what comes to an idle worker begins before more is asked for",
+        "src/holdfast/worker/fetcher.py",
+        "        if spare or self._idle:",
+        "        if spare:",
+        (DISPATCH, "-k", "begins_before"),
+    ),
+    Ablation(
+        "P10",
         "Redis: a change of settings is heard of by way of it",
         STREAMS + "consumer.py",
         "            self._on_news()\n",

@@ -477,3 +477,36 @@ async def test_what_is_left_to_read_does_not_depend_on_a_group_of_somebody_elses
     assert (len(first.entries), first.more) == (1, {lane})
     assert (len(second.entries), second.more) == (1, frozenset())
     await transport.close()
+
+
+@scene
+async def test_what_comes_to_an_idle_worker_begins_before_more_is_asked_for(shop: Any) -> None:
+    here = shop(poll_s=LONG_S, pooled=True)
+    ran_at_read: list[int] = []
+    async with here.hf:
+        transport: Any = here.hf._require_open().dispatch.transport
+        make = transport.consumer
+
+        def watched(name: str, **calls: Any) -> Any:
+            consumer = make(name, **calls)
+            read = consumer.read
+
+            async def noting(quotas: Any) -> Any:
+                if quotas:
+                    ran_at_read.append(len(here.ran))
+                return await read(quotas)
+
+            consumer.read = noting
+            return consumer
+
+        transport.consumer = watched
+        async with here.hf.worker():
+            await here.enqueue(0)
+            await until(lambda: bool(ran_at_read) and ran_at_read[-1] == 1, "the look after the first")
+            await until(
+                lambda: "holdfast-listener" in {task.get_name() for task in asyncio.all_tasks()}, "it to be idle"
+            )
+            ran_at_read.clear()
+            await here.enqueue(1)
+            await until(lambda: bool(ran_at_read), "the next look")
+    assert ran_at_read[0] == 2

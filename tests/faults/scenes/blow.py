@@ -76,4 +76,5 @@ async def _produce(cast: Cast) -> None:
 def told_by_turns(cast: Cast) -> None:
     """One event per change, not a flood."""
     changes = [type(event) for event in cast.events if isinstance(event, TransportDown | TransportUp)]
-    assert changes == [TransportDown, TransportUp] * (len(changes) // 2) + [TransportDown] * (len(changes) % 2)
+    by_turns = [TransportDown, TransportUp] * (len(changes) // 2) + [TransportDown] * (len(changes) % 2)
+    assert changes == by_turns, changes
