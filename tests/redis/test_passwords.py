@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from tests.integration.scene import scene
@@ -35,7 +36,9 @@ async def test_who_is_inside_stays_and_who_comes_back_is_told_what_is_wrong(
         await here.enqueue(1)
         await here.until_ran(2)
         assert here.told(*changes) == []
-        own_redis.ask("CLIENT", "KILL", "TYPE", "normal")
+        own_redis.kill()
+        await until(lambda: bool(here.told(TransportDown)), "its loss to be noticed, which is no matter of passwords")
+        await asyncio.to_thread(own_redis.start)
         await until(lambda: bool(here.told(TransportRefused)), "the reason")
         await here.enqueue(2)
         await here.until_ran(3)
