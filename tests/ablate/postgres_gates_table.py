@@ -135,8 +135,8 @@ AT_POSTGRES_GATES = (
         "rule 11",
         "PostgreSQL: jobs that are moved are held before it is read where they are",
         POSTGRES + "sql/moving.sql",
-        "SELECT job_id FROM holdfast.ready WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED",
-        "SELECT job_id FROM holdfast.ready WHERE job_id = ANY ($1)",
+        "SELECT job_id, losses FROM holdfast.ready WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED",
+        "SELECT job_id, losses FROM holdfast.ready WHERE job_id = ANY ($1)",
         (MOVED, "-k", "moved_twice or two_move"),
     ),
     Ablation(

@@ -192,8 +192,10 @@ class Fetcher(Service):
         if not plan:
             return False
         got = await self._claim(plan)
-        if spare := self._quotas.leftover(plan, got, self._slots.rooms):
+        spare = self._quotas.leftover(plan, got, self._slots.rooms)
+        if spare or self._idle:
             await asyncio.sleep(0)  # what was claimed begins before more is asked for
+        if spare:
             for lane, count in (await self._claim(spare)).items():
                 got[lane] = got.get(lane, 0) + count
         self._idle = sum(got.values()) < sum(plan.values())
