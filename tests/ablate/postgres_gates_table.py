@@ -195,4 +195,28 @@ AT_POSTGRES_GATES = (
         "SET due_at = _now FROM freed f",
         (HANDED_ON, "-k", "newcomer"),
     ),
+    Ablation(
+        "order",
+        "PostgreSQL: whoever comes last in its lane waits behind the others",
+        POSTGRES + "serving.py",
+        'return not row["behind"] and row["task"] is not None and _comes_last(row)',
+        "return False",
+        _contract("last_lanes"),
+    ),
+    Ablation(
+        "order",
+        "PostgreSQL: no slot is kept for a job that comes last",
+        POSTGRES + "serving.py",
+        'tuple(slots) if row["served"] and not last else ()',
+        'tuple(slots) if row["served"] else ()',
+        _contract("last_lanes"),
+    ),
+    Ablation(
+        "order",
+        "PostgreSQL: slots kept for jobs of a lane go on when it is put last",
+        POSTGRES + "store.py",
+        "if settings.paused or last_priorities(settings):",
+        "if settings.paused:",
+        _contract("last_lanes"),
+    ),
 )
