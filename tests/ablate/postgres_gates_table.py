@@ -219,4 +219,20 @@ AT_POSTGRES_GATES = (
         "if settings.paused:",
         _contract("last_lanes"),
     ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: whoever is taken from the unknown stands where he was moved to",
+        POSTGRES + "claim.py",
+        "if (queue, priority) != (place.queue, place.priority):",
+        "if False:",
+        (MOVED, "-k", "unknown"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: a claim comes to its end however much operators say",
+        POSTGRES + "passing.py",
+        "    if tx.is_last_try:\n",
+        "    if False:\n",
+        ("tests/attacks/test_postgres_talkative.py",),
+    ),
 )

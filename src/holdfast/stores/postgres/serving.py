@@ -278,6 +278,6 @@ async def _write(tx: Tx, line: _Line, again: set[Place]) -> None:
         if verdict.until is not None:
             later[verdict.at] = min(later.get(verdict.at, verdict.until), verdict.until)
     await tx.many("serving.due_by", [(*place, moment(at)) for place, at in later.items()])
-    await replace_others(tx, [(row["job_id"], verdict, row["seq"]) for row, verdict in line.moved])
+    await replace_others(tx, [(row["job_id"], verdict) for row, verdict in line.moved])
     if later or any(at is not None for at in line.due.values()):
         tx.hints |= Hint.TIMER

@@ -43,7 +43,11 @@ WITH heads AS (
     SELECT * FROM heads ORDER BY seq LIMIT 1
 )
 DELETE FROM holdfast.parked p USING oldest o WHERE p.job_id = ANY (ARRAY[o.job_id])
-RETURNING p.job_id, o.queue, o.priority, p.attempt, p.losses, p.crashes, p.attached, p.tag, p.seq
+RETURNING p.job_id, o.queue, o.priority, p.attempt, p.losses, p.crashes, p.attached, p.tag, p.seq, p.queue AS counted
+
+-- name: lane_now
+-- Of a job that is in our hand: whoever was moved before that stands elsewhere than it was seen.
+SELECT queue, priority FROM holdfast.job WHERE id = $1
 
 -- name: stub_bodies
 -- A job whose body is gone ends visibly: the dead letter needs something to show.

@@ -32,6 +32,6 @@ RETURNING job_id, attempt, queue
 -- name: leave_line
 -- Those who wait at a gate, but for some.
 DELETE FROM holdfast.parked WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM holdfast.parked WHERE reason = $1 AND key = $2 AND seq % 4611686018427387904 < $4 AND job_id <> ALL ($3)
+    SELECT ctid FROM holdfast.parked WHERE reason = $1 AND key = $2 AND job_id <> ALL ($3)
     FOR UPDATE SKIP LOCKED))
 RETURNING job_id, attempt, queue
