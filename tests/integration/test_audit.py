@@ -59,6 +59,10 @@ async def test_every_change_is_on_record_with_who_when_before_and_after() -> Non
 @pytest.mark.parametrize(
     ("act", "sentence"),
     [
+        (
+            lambda hf: hf.queues.set_weights("default"),
+            "weights: none was given; give weight= or priorities=, or clear them",
+        ),
         (lambda hf: hf.limits.set("x"), "limit 'x': nothing was given; give size= or rate=, or clear it"),
         (lambda hf: hf.limits.set("x", burst=3), "limit 'x': nothing was given; give size= or rate=, or clear it"),
         (lambda hf: hf.limits.set("x", size=2, burst=3), "limit 'x': burst=3 belongs to a rate; give rate=, too"),
