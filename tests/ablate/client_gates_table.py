@@ -9,6 +9,14 @@ BREAKERS = "tests/integration/test_breakers.py"
 
 OF_USERS = (
     Ablation(
+        "P1",
+        "a refusal after a try without an answer is not told as certain",
+        "src/holdfast/client/enqueuer.py",
+        "self._doubts.note(jobs, answers, unanswered=unknown)",
+        "self._doubts.note(jobs, answers, unanswered=False)",
+        ("tests/unit/client/test_enqueuer.py",),
+    ),
+    Ablation(
         "limits",
         "a queue's limits hold beside those of its tasks",
         "src/holdfast/core/defaults.py",
