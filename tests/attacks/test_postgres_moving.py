@@ -160,11 +160,11 @@ def test_whoever_is_moved_while_his_gate_is_served_is_let_go_to_where_he_was_mov
         [waiting] = await insert(one, a_job(gates=ALONE))
         await one.claim_jobs(run.worker, {LANE: 1}, deadline_s=60)
         await enlist(one)
-        held_up = other._engine.sql["serving.waiters"].replace(
+        held_up = other._engine.sql["serving.line"].replace(
             "SELECT p.job_id", f"WITH wait AS MATERIALIZED (SELECT pg_advisory_xact_lock({lock})) SELECT p.job_id", 1
         )
         held_up = held_up.replace(".parked p LEFT JOIN", ".parked p CROSS JOIN wait LEFT JOIN", 1)
-        other._engine.sql = {**other._engine.sql, "serving.waiters": held_up}
+        other._engine.sql = {**other._engine.sql, "serving.line": held_up}
         with psycopg.connect(postgres_tables.url) as side:
             side.execute("SELECT pg_advisory_lock(%s)", [lock])
             settling = asyncio.ensure_future(other.settle_jobs(run.worker, [Succeed(run.id, run.token, None)]))
@@ -189,11 +189,11 @@ def test_whoever_is_moved_while_a_worker_takes_him_from_the_unknown_stands_where
         run = await start(one)
         await one.settle_jobs(run.worker, [Park(run.id, run.token, UNKNOWN_TASK, TASK)])
         await one.set_queue("elsewhere", QueueSettings(paused=True))
-        held_up = other._engine.sql["claim_jobs.leave_parked"].replace(
+        held_up = other._engine.sql["claim_jobs.leave_unknown"].replace(
             "WITH heads AS (", f"WITH wait AS MATERIALIZED (SELECT pg_advisory_xact_lock({lock})), heads AS (", 1
         )
         held_up = held_up.replace(".parked p JOIN", ".parked p CROSS JOIN wait JOIN", 1)
-        other._engine.sql = {**other._engine.sql, "claim_jobs.leave_parked": held_up}
+        other._engine.sql = {**other._engine.sql, "claim_jobs.leave_unknown": held_up}
         with psycopg.connect(postgres_tables.url) as side:
             side.execute("SELECT pg_advisory_lock(%s)", [lock])
             taking = asyncio.ensure_future(other.claim_parked(run.worker, [LANE], tasks=[TASK], deadline_s=60))

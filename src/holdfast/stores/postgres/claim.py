@@ -126,7 +126,7 @@ async def claim_parked(tx: Tx, worker: WorkerId, lanes: Collection[Lane], tasks:
     await hear_out(tx)
     await _hold_lease(tx, worker)
     columns = [lane.queue for lane in lanes], [lane.priority for lane in lanes]
-    rows = await tx.fetch("claim_jobs.leave_parked", UNKNOWN_TASK, tasks, *columns)
+    rows = await tx.fetch("claim_jobs.leave_unknown", UNKNOWN_TASK, tasks, *columns)
     if not rows:
         return Claim([], {}), Judged([])
     *seen, counted = rows[0]

@@ -177,7 +177,7 @@ async def replace_others(tx: Tx, waiting: Sequence[tuple[JobId, Waits]]) -> None
         for row in kept:
             tx.left_ready(row["queue"])
         later = [other for other, _ in waiting[index:]]
-        gone = await tx.fetch("passing.leave_line", *place, later)
+        gone = await tx.fetch("passing.leave_gate", *place, later)
         for row in gone:
             tx.parked(row["queue"], -1)
         gone += kept

@@ -170,7 +170,7 @@ async def _serve_some(tx: Tx, places: Sequence[Place], limit: int) -> tuple[Coun
     held = await hold(tx, places_for(preview, rules) | set(places), [], rules)
     line = _Line()
     for place in places:
-        waiters = await tx.fetch("serving.waiters", *place, many)
+        waiters = await tx.fetch("serving.line", *place, many)
         line.due[place] = _judge(place, waiters, held, line, limit=limit, many=many)
     again = {place for place, at in line.due.items() if at == held.usage.now}
     await _write(tx, line, again)
@@ -272,7 +272,7 @@ async def _write(tx: Tx, line: _Line, again: set[Place]) -> None:
         (*place, None if at is None else moment(at), place in line.over, place in again)
         for place, at in line.due.items()
     ]
-    await tx.many("serving.set_due", due)
+    await tx.many("serving.look_again", due)
     later: dict[Place, float] = {}
     for _, verdict in line.moved:
         if verdict.until is not None:

@@ -43,7 +43,7 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
     """Slots freed, waiters let go. One gate at a time, and none that somebody has in hand, who may be frozen."""
     slots = unparked = 0
     last = last_lanes(await engine.query("queues.weighed"))
-    for kind, key in await engine.query("serving.stale", limit, *last):
+    for kind, key in await engine.query("serving.kept_in_vain", limit, *last):
         dropping = partial(_drop_stale_slots, kind=kind, key=key, last=last)
         freed, _ = await engine.transact("sweep", engine.verbs, dropping)
         slots += freed
@@ -65,7 +65,7 @@ async def _drop_stale_slots(tx: Tx, *, kind: str, key: str, last: tuple[list[str
     await tx.fetch("serving.make_gates", [kind], [key])
     if not await tx.fetch("serving.try_hold", kind, key):
         return 0
-    return len(await tx.fetch("serving.drop_stale_slots", kind, key, *last))
+    return len(await tx.fetch("serving.drop_kept_in_vain", kind, key, *last))
 
 
 async def hand_on(engine: Engine, gates: Collection[Record]) -> None:
@@ -80,7 +80,7 @@ async def hand_on(engine: Engine, gates: Collection[Record]) -> None:
 
 async def _hand_on(tx: Tx, *, kind: str, key: str, last: tuple[list[str], list[int]]) -> None:
     await hold(tx, [Place(Barrier(kind), key)], [], NO_RULES)
-    await tx.fetch("serving.drop_stale_slots", kind, key, *last)
+    await tx.fetch("serving.drop_kept_in_vain", kind, key, *last)
 
 
 async def _neglected(engine: Engine) -> list[Place]:

@@ -25,7 +25,7 @@ SELECT DISTINCT queue, priority FROM holdfast.ready WHERE losses >= 2
 -- own row locked, so that nobody could reap it before the server ends it.
 SELECT 1 FROM holdfast.parked WHERE reason = $1 AND key = ANY ($2) LIMIT 1
 
--- name: leave_parked
+-- name: leave_unknown
 -- The oldest of the first few of each task. Among more than these there may be one in a lane that is asked for: it is
 -- unparked in time, as are those that must run alone, and those whose bodies are gone.
 WITH heads AS (

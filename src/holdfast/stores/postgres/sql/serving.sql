@@ -26,7 +26,7 @@ FROM unnest($1::text[], $2::text[]) AS g (kind, key) CROSS JOIN LATERAL (
     SELECT p.job_id FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT $3) w
 JOIN holdfast.job j ON j.id = ANY (ARRAY[w.job_id])
 
--- name: waiters
+-- name: line
 -- The same, held here until we commit, where nobody else has them in hand. Served: claimed from by somebody, or by nobody
 -- because there is no worker at all. Without a task: the body is gone. Behind: after all others (`parking.BEHIND`).
 SELECT p.job_id, coalesce(j.queue, nullif(p.queue, ''), 'default') AS queue, coalesce(j.priority, 5) AS priority, p.attempt,
@@ -40,7 +40,7 @@ LEFT JOIN holdfast.queue_setting l ON l.queue = p.queue
 WHERE p.reason = $1 AND p.key = $2 ORDER BY p.seq LIMIT $3 FOR UPDATE OF p SKIP LOCKED
 
 -- name: unpark
--- With their lanes as they are now: whoever was moved before his row was held stands elsewhere than `waiters` has seen.
+-- With their lanes as they are now: whoever was moved before his row was held stands elsewhere than `line` has seen.
 WITH gone AS (DELETE FROM holdfast.parked WHERE job_id = ANY ($1) RETURNING job_id)
 SELECT j.id, j.queue, j.priority FROM gone g JOIN holdfast.job j ON j.id = ANY (ARRAY[g.job_id])
 
@@ -62,7 +62,7 @@ FROM unnest($1::uuid[], $2::text[], $3::text[]) AS m (job_id, reason, key) WHERE
 UPDATE holdfast.gate g SET full_at = f.full_at FROM unnest($1::text[], $2::timestamptz[]) AS f (key, full_at)
 WHERE g.kind = 'rate' AND g.key = ANY (ARRAY[f.key]) AND g.full_at > f.full_at
 
--- name: set_due
+-- name: look_again
 -- `over`: of all that we saw nobody is left. Whoever is there all the same was in somebody's hand: a moment later he is
 -- not, or gone. `again`: not all were looked at, and what was freed is still for them.
 UPDATE holdfast.gate g SET freed = g.freed AND d.again, due_at = CASE WHEN d.over AND (
@@ -97,7 +97,7 @@ ON CONFLICT DO NOTHING
 -- name: try_hold
 SELECT true FROM holdfast.gate WHERE kind = $1 AND key = $2 FOR NO KEY UPDATE SKIP LOCKED
 
--- name: drop_stale_slots
+-- name: drop_kept_in_vain
 -- A slot belongs to a job that runs, or that was given it and is about to: somebody claims from its queue, and not only
 -- when nothing else is ready, as from the lanes that are named.
 DELETE FROM holdfast.slot s WHERE s.key = $2 AND s.kind = $1
@@ -110,7 +110,7 @@ DELETE FROM holdfast.slot s WHERE s.key = $2 AND s.kind = $1
                  OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR r.queue = ANY (w.queues))))
 RETURNING true
 
--- name: stale
+-- name: kept_in_vain
 -- Gates of which somebody has a slot for nothing.
 SELECT DISTINCT kind, key FROM (
     SELECT s.kind, s.key FROM holdfast.slot s
