@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.config import Config
 from holdfast.core import overdue
+from holdfast.core.breaker import BreakerGate, BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.errors import HoldfastError, NotOpen, StoreUnavailable
 from holdfast.core.job import WorkerId
@@ -86,7 +88,8 @@ class Recovery:
 
         async def apply(store: Store) -> int:
             if settlements:  # before the worker's row goes: they are fenced by it
-                await store.settle_jobs(worker, settlements)
+                marks = [mark for run in culprits if run.blames for mark in await _marks(store, run)]
+                await store.settle_jobs(worker, settlements, marks=marks)
             tokens = [run.token for run in suspects]
             return await store.hand_back_worker(worker, cause=cause, why=why, suspects=tokens)
 
@@ -141,3 +144,11 @@ class Recovery:
             return
         if count:
             self._telemetry.emit(ProcessHandedBack(pid, count))
+
+
+async def _marks(store: Store, run: RunSeen) -> list[BreakerMark]:
+    """What a run that was killed says about the breaker of its job, which the store knows."""
+    found = await store.circumstances(run.job_id)
+    gates = () if found is None else found.gates
+    ran_s = max(0.0, time.monotonic() - run.began_s)
+    return [BreakerMark(run.token, True, gate, ran_s) for gate in gates if isinstance(gate, BreakerGate)]
