@@ -471,7 +471,7 @@ class Model:
     def _to_tail(self, job: Job) -> None:
         self._seq += 1
         ready = self.ready_in(job.lane, alone=False) + self.ready_in(job.lane, alone=True)
-        waiting = {(other.tag, other.new.id, other.new.tenant) for other in ready}
+        waiting = {(other.tag, other.new.id, other.new.tenant) for other in ready if other is not job}  # not yet
         job.tag = self.tags.give(job.lane, job.new.tenant, job.new.id, waiting)
         job.state, job.seq = State.READY, self._seq
 
