@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.queue import MOST_SAMPLED, RATES_OVER_S, QueueInfo, QueueRates, QueueSettings
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
-from holdfast.stores.queue_rows import from_row, to_row
+from holdfast.stores.queue_rows import from_row, rates_of, to_row
 from holdfast.stores.rule_rows import queue_words
 from holdfast.stores.sqlite.gates import free_reserved
 from holdfast.stores.sqlite.rules import record_change
@@ -63,6 +63,12 @@ def list_queues(db: sqlite3.Connection, *, now: float) -> list[QueueInfo]:
         )
         for queue in sorted(counts)
     ]
+
+
+def queue_rates(db: sqlite3.Connection, *, now: float, most: int = MOST_SAMPLED) -> dict[str, QueueRates]:
+    """How quickly jobs came, began and ended lately."""
+    rows = db.execute(SQL["rates"], {"most": most, "since": now - RATES_OVER_S})
+    return {queue: rates_of(*counts, over_s=now - since) for queue, *counts, since in rows}
 
 
 def list_workers(db: sqlite3.Connection) -> list[WorkerInfo]:
