@@ -54,6 +54,14 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "a key for some queues replaces no job that may be in another",
+        HTTP + "overrides.py",
+        "    if caller.queues is not None:\n",
+        "    if False:\n",
+        (TESTS + "test_call_options.py", "-k", "replaces_nothing"),
+    ),
+    Ablation(
+        "http",
         "what concerns everybody is closed to a bound key",
         HTTP + "caller.py",
         "if reach is Reach.CLUSTER and",

@@ -116,7 +116,8 @@ class HttpClient:
         key: str | None = None,
         **options: Any,
     ) -> HttpJobHandle:
-        """Submit a call; `key` is its idempotency key, options are the fields of a submission (`delay_s`, `queue`, …).
+        """Submit a call; `key` is its idempotency key, options are those of `task.options(…)` (`delay`, `unique`, …),
+        or the fields of a submission (`delay_s`, …).
 
         It is sent again where no answer comes: also without a key of yours it has one, so that it is done once.
         """

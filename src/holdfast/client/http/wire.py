@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, NoReturn
 from uuid import UUID
 
+from holdfast.client.http.call_options import options_on_the_wire
 from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import (
     ApiRefused,
@@ -80,10 +81,7 @@ def submission(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The body and the headers of a submission. It always has a key, so that sending it again is safe."""
     body: dict[str, Any] = {"task": task, "args": list(args), "kwargs": dict(kwargs)}
-    for name, value in options.items():
-        if value is not None:
-            body[name] = value.isoformat() if isinstance(value, datetime) else value
-    return body, {"Idempotency-Key": key or f"auto-{secrets.token_hex(16)}"}
+    return body | options_on_the_wire(options), {"Idempotency-Key": key or f"auto-{secrets.token_hex(16)}"}
 
 
 def raise_problem(status: int, content: bytes, headers: Mapping[str, str]) -> NoReturn:
