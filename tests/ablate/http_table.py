@@ -222,6 +222,14 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "a client that takes nothing of its answer is cut off",
+        HTTP + "connections.py",
+        "if before is not None and left >= before and not has_read:",
+        "if False:",
+        (CONNECTIONS, "-k", "takes_nothing"),
+    ),
+    Ablation(
+        "http",
         "only so many connections are open",
         HTTP + "connections.py",
         "if len(self.connections) > most:",
