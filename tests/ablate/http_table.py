@@ -62,6 +62,14 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "what is done to jobs from a shell is on record",
+        "src/holdfast/cli/acts.py",
+        "    await hf.keys.record_act(",
+        "    hf.keys.record_act(",
+        ("tests/cli/test_acts.py", "-k", "whoever_did_it"),
+    ),
+    Ablation(
+        "http",
         "what concerns everybody is closed to a bound key",
         HTTP + "caller.py",
         "if reach is Reach.CLUSTER and",

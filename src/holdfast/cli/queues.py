@@ -10,6 +10,7 @@ import typer
 
 from holdfast.app import Holdfast
 from holdfast.cli import placement
+from holdfast.cli.acts import record
 from holdfast.cli.asking import confirmed
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import queue_fields, rate_fields
@@ -256,6 +257,7 @@ async def purge(
         what = f"{counted(waiting, 'job')} to cancel in queue {queue!r}"
         if waiting and not yes and not confirmed(what, hint="add `--yes`"):
             return Exit.FAILED
+        await record(hf, "purge", f"queue {queue}", reason=reason)
         count = await hf.queues.purge(queue, reason=reason)
     session.out.done(
         f"{counted(count, 'job')} of queue {queue} cancelled", {"name": queue, "cancelled": count}, plain=(count,)
