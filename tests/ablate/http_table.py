@@ -70,6 +70,22 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "only who may operate makes a queue by naming it",
+        HTTP + "routes/submitting.py",
+        "        await _check_known(call, body.queue)\n",
+        "        pass\n",
+        (TESTS + "test_submitting.py", "-k", "naming_it"),
+    ),
+    Ablation(
+        "http",
+        "of two keys none is believed",
+        HTTP + "door.py",
+        'if scheme.lower() == "bearer" and len(sent) == 1 else None',
+        'if scheme.lower() == "bearer" else None',
+        (REFUSALS, "-k", "two_keys"),
+    ),
+    Ablation(
+        "http",
         "what concerns everybody is closed to a bound key",
         HTTP + "caller.py",
         "if reach is Reach.CLUSTER and",

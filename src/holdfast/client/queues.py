@@ -33,6 +33,10 @@ class Queues:
         """Every queue that has, or has ever had, a job or a setting."""
         return await self._store.list_queues()
 
+    async def known(self) -> set[str]:
+        """The names of all queues that the store or this app has heard of."""
+        return self._known() | (await self._store.queue_settings()).keys()
+
     async def rates(self) -> dict[str, QueueRates]:
         """How quickly jobs came, began and ended lately, by queue; one that is not there had none of them."""
         return await self._store.queue_rates()
@@ -146,7 +150,7 @@ class Queues:
 
     async def _refuse_unknown(self, queue: str) -> None:
         check_name("queue", queue)
-        known = self._known() | (await self._store.queue_settings()).keys()
+        known = await self.known()
         if queue not in known:
             near = difflib.get_close_matches(queue, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
