@@ -9,6 +9,14 @@ BREAKERS = "tests/integration/test_breakers.py"
 
 OF_USERS = (
     Ablation(
+        "P1",
+        "a refusal after a try without an answer is not told as certain",
+        "src/holdfast/client/enqueuer.py",
+        "self._doubts.note(jobs, answers, unanswered=unknown)",
+        "self._doubts.note(jobs, answers, unanswered=False)",
+        ("tests/unit/client/test_enqueuer.py",),
+    ),
+    Ablation(
         "limits",
         "a queue's limits hold beside those of its tasks",
         "src/holdfast/core/defaults.py",
@@ -27,9 +35,9 @@ OF_USERS = (
     Ablation(
         "limits",
         "what operators leave out of a limit stays as it is",
-        "src/holdfast/client/limits.py",
-        "pace = rules.paces.get(name) if pace is None else pace",
-        "pace = pace",
+        "src/holdfast/stores/sqlite/rules.py",
+        """pace = pace if "pace" in only else known.paces.get(name)""",
+        "pass",
         (LIMITS,),
     ),
     Ablation(
@@ -111,6 +119,14 @@ OF_USERS = (
         "until is None or until > self.now + _FAR_S",
         "until is None",
         ("tests/attacks/test_slow_rates.py",),
+    ),
+    Ablation(
+        "audit",
+        "of two operators who say different things of a limit, neither takes back the other's word",
+        "src/holdfast/client/limits.py",
+        "by=who, only=given)",
+        "by=who)",
+        ("tests/integration/test_audit.py",),
     ),
     Ablation(
         "gates",

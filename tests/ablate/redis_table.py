@@ -200,6 +200,70 @@ ON_REDIS = (
         (CONNECTION, "-k", "eviction"),
     ),
     Ablation(
+        "P1",
+        "Redis: a certificate that is not to be trusted is refused",
+        STREAMS + "connection.py",
+        "        except Untrusted as error:",
+        "        except AssertionError as error:",
+        ("tests/redis/test_tls.py", "-k", "unknown_signer"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: what a person has to mend before it can be used again is said",
+        STREAMS + "connection.py",
+        "                    if said != str(refused):",
+        "                    if False:",
+        ("tests/redis/test_passwords.py", "-k", "who_comes_back"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: a Sentinel that names a server which is no master any more is not believed",
+        STREAMS + "sentinels.py",
+        "    for host, port in address.hosts:",
+        "    for host, port in address.hosts[:1]:",
+        ("tests/redis/test_sentinels.py", "-k", "not_believed"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: moved jobs are announced in their new lane",
+        "src/holdfast/stores/postgres/moving.py",
+        "        tx.entered += tails",
+        "        pass",
+        (CLAIMS, DISPATCH, "-k", "every_way_into_ready or new_lane"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: whoever hears of a job that must run alone looks for it",
+        "src/holdfast/stores/postgres/dispatching.py",
+        "None if tag or alone(losses) else job_id",
+        "None if tag else job_id",
+        (CLAIMS, DISPATCH, "-k", "alone_is_announced or alone_is_heard"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: what a supervisor hands back is announced",
+        "src/holdfast/cli/supervising.py",
+        ", open_transport=open_transport",
+        "",
+        ("tests/supervision/test_redis.py", "-k", "hands_back"),
+    ),
+    Ablation(
+        "P9",
+        "Redis: a group that somebody else has made in a stream is not taken for ours",
+        STREAMS + "lua/fetch.lua",
+        "    if group[2] == 'workers' then",
+        "    if group then",
+        (DISPATCH, "-k", "somebody_elses"),
+    ),
+    Ablation(
+        "P10",
+        "Redis: what comes to an idle worker begins before more is asked for",
+        "src/holdfast/worker/fetcher.py",
+        "        if spare or self._idle:",
+        "        if spare:",
+        (DISPATCH, "-k", "begins_before"),
+    ),
+    Ablation(
         "P10",
         "Redis: a change of settings is heard of by way of it",
         STREAMS + "consumer.py",
@@ -227,10 +291,10 @@ ON_REDIS = (
         "P10",
         "Redis Cluster: who has what is asked anew after a loss",
         STREAMS + "connection.py",
-        """            await self._slots.look()
+        """                await self._slots.look()
 """,
-        """            if not self._slots.masters():
-                await self._slots.look()
+        """                if not self._slots.masters():
+                    await self._slots.look()
 """,
         (CLUSTER, "-k", "fail_over_is_survived"),
     ),

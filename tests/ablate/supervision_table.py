@@ -52,7 +52,7 @@ UNDER_A_SUPERVISOR = (
         "P10",
         "whoever was killed at its hard limit is charged",
         SUPERVISION + "recovery.py",
-        "                await store.settle_jobs(worker, settlements)",
+        "                await store.settle_jobs(worker, settlements, marks=marks)",
         "                pass",
         (TESTS + "test_hard_limits.py", "-k", "swallows"),
     ),
@@ -135,5 +135,13 @@ UNDER_A_SUPERVISOR = (
         "settings=from_anywhere(hf.config).values()",
         "settings=hf.config.values()",
         ("tests/attacks/test_supervised_elsewhere.py",),
+    ),
+    Ablation(
+        "breakers",
+        "a run that is killed with its process at its hard limit counts against its breaker",
+        "src/holdfast/worker/supervision/recovery.py",
+        "await store.settle_jobs(worker, settlements, marks=marks)",
+        "await store.settle_jobs(worker, settlements)",
+        ("tests/supervision/test_hard_limits.py", "-k", "breaker and sqlite"),
     ),
 )

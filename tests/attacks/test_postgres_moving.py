@@ -12,8 +12,8 @@ from tests.postgres.fixtures import PostgresSchema
 
 from holdfast.core.gates import SlotGate
 from holdfast.core.job import JobId
-from holdfast.core.queue import QueueInfo
-from holdfast.core.settlement import Succeed
+from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.settlement import UNKNOWN_TASK, Park, Succeed
 from holdfast.core.state import State
 from holdfast.stores.base import Store
 from holdfast.stores.postgres import PostgresStore
@@ -23,6 +23,7 @@ from holdfast.testing.contracts.arrange import (
     LONG_S,
     PLENTY,
     QUEUE,
+    TASK,
     a_job,
     enlist,
     finish,
@@ -159,11 +160,11 @@ def test_whoever_is_moved_while_his_gate_is_served_is_let_go_to_where_he_was_mov
         [waiting] = await insert(one, a_job(gates=ALONE))
         await one.claim_jobs(run.worker, {LANE: 1}, deadline_s=60)
         await enlist(one)
-        held_up = other._engine.sql["serving.waiters"].replace(
+        held_up = other._engine.sql["serving.line"].replace(
             "SELECT p.job_id", f"WITH wait AS MATERIALIZED (SELECT pg_advisory_xact_lock({lock})) SELECT p.job_id", 1
         )
         held_up = held_up.replace(".parked p LEFT JOIN", ".parked p CROSS JOIN wait LEFT JOIN", 1)
-        other._engine.sql = {**other._engine.sql, "serving.waiters": held_up}
+        other._engine.sql = {**other._engine.sql, "serving.line": held_up}
         with psycopg.connect(postgres_tables.url) as side:
             side.execute("SELECT pg_advisory_lock(%s)", [lock])
             settling = asyncio.ensure_future(other.settle_jobs(run.worker, [Succeed(run.id, run.token, None)]))
@@ -173,6 +174,34 @@ def test_whoever_is_moved_while_his_gate_is_served_is_let_go_to_where_he_was_mov
             await settling
         await one.serve_gates(limit=PLENTY)
         assert await _stands(postgres_tables, waiting) == ("elsewhere", 2)
+        assert (await one.sweep(limit=PLENTY)).counters_fixed == 0
+
+    _with_two(postgres_tables, play)
+
+
+def test_whoever_is_moved_while_a_worker_takes_him_from_the_unknown_stands_where_he_was_moved(
+    postgres_tables: PostgresSchema,
+) -> None:
+    """The same where a worker that knows the task takes its parked job: a queue that was paused stays so."""
+    lock = 4_712
+
+    async def play(one: PostgresStore, other: PostgresStore) -> None:
+        run = await start(one)
+        await one.settle_jobs(run.worker, [Park(run.id, run.token, UNKNOWN_TASK, TASK)])
+        await one.set_queue("elsewhere", QueueSettings(paused=True))
+        held_up = other._engine.sql["claim_jobs.leave_unknown"].replace(
+            "WITH heads AS (", f"WITH wait AS MATERIALIZED (SELECT pg_advisory_xact_lock({lock})), heads AS (", 1
+        )
+        held_up = held_up.replace(".parked p JOIN", ".parked p CROSS JOIN wait JOIN", 1)
+        other._engine.sql = {**other._engine.sql, "claim_jobs.leave_unknown": held_up}
+        with psycopg.connect(postgres_tables.url) as side:
+            side.execute("SELECT pg_advisory_lock(%s)", [lock])
+            taking = asyncio.ensure_future(other.claim_parked(run.worker, [LANE], tasks=[TASK], deadline_s=60))
+            await _until_waited_for(postgres_tables, lock)
+            assert await one.move_jobs([run.id], queue="elsewhere", priority=2) == 1
+            side.execute("SELECT pg_advisory_unlock(%s)", [lock])
+            assert (await taking).jobs == [], "it is not in that lane any more"
+        assert await _stands(postgres_tables, run.id) == ("elsewhere", 2)
         assert (await one.sweep(limit=PLENTY)).counters_fixed == 0
 
     _with_two(postgres_tables, play)

@@ -122,7 +122,8 @@ def _played(cell: Cell, places: Places) -> str:
         with places.place(cell) as directory:
             play(cell, directory, places.server)
     except Exception as error:
-        where = "".join(traceback.format_exception(error.__cause__, limit=-6)) if error.__cause__ else ""
+        shown = error.__cause__ or (None if str(error) else error)  # an assertion without words says where it stands
+        where = "".join(traceback.format_exception(shown, limit=-6)) if shown else ""
         return f"{type(error).__name__}: {error} {where}".rstrip()
     return ""
 

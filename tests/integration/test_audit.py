@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import os
 from pathlib import Path
@@ -58,6 +59,10 @@ async def test_every_change_is_on_record_with_who_when_before_and_after() -> Non
 @pytest.mark.parametrize(
     ("act", "sentence"),
     [
+        (
+            lambda hf: hf.queues.set_weights("default"),
+            "weights: none was given; give weight= or priorities=, or clear them",
+        ),
         (lambda hf: hf.limits.set("x"), "limit 'x': nothing was given; give size= or rate=, or clear it"),
         (lambda hf: hf.limits.set("x", burst=3), "limit 'x': nothing was given; give size= or rate=, or clear it"),
         (lambda hf: hf.limits.set("x", size=2, burst=3), "limit 'x': burst=3 belongs to a rate; give rate=, too"),
@@ -117,3 +122,16 @@ async def test_weights_that_somebody_has_spoilt_in_the_store_are_told_of_and_the
             assert await (await work.enqueue()).result(timeout=30) == "done"
             [queue] = await hf.queues.list()
             assert (queue.settings.weight, queue.settings.weights) == (1.0, None)
+
+
+@scene
+async def test_of_two_operators_at_once_neither_takes_back_what_the_other_says() -> None:
+    async with Holdfast(":memory:") as hf:
+        for size in range(1, 6):
+            await asyncio.gather(
+                hf.limits.set("bank", size=size, by="ada"), hf.limits.set("bank", rate=f"{size}/s", by="eve")
+            )
+            [limit, rate] = await hf.limits.list()
+            assert (limit.size, rate.rate) == (size, f"{size}/s")
+        changes = await hf.audit.list()
+        assert [each.before for each in changes[:-1]] == [each.after for each in changes[1:]]

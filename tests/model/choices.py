@@ -13,6 +13,7 @@ from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
 from holdfast.core.gates import Gate, RateGate, SlotGate, WhenFull
 from holdfast.core.job import JobId, KeyClaim, NewJob
+from holdfast.core.queue import QueueSettings
 from holdfast.core.rate import Pace
 from holdfast.core.settlement import (
     UNKNOWN_TASK,
@@ -41,6 +42,10 @@ SHARED = Lane("b", 5)
 TENANTS = ("", "", "x", "x", "y")
 WEIGHTS = (None, 0.5, 3.0)
 QUEUES = ("a", "b", "after")
+COME_LAST = (
+    *(("b", QueueSettings(weight=weight)) for weight in (0.0, 0.0, 1.0)),
+    *(("a", QueueSettings(weights=weights)) for weights in ({"normal": 0}, {"critical": 0}, None)),
+)
 SOON = (0.0, 1.0, 6.0, 20.0)
 LEASES = (600.0, 60.0, 60.0, 10.0, 0.0)
 ROLES = ("one role", "another")

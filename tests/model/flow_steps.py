@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, TypeVar
 from holdfast.core.breaker import CLOSED, Phase
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
-from holdfast.core.queue import QueueSettings
+from holdfast.core.queue import QueueSettings, last_priorities
 from holdfast.core.state import State
 from holdfast.stores.base import Full, InsertResult, Store
 from holdfast.stores.flow import BreakerInfo
 from model.choices import (
     AFTER,
     BREAKERS,
+    COME_LAST,
     LIMITED_AT_RUN_TIME,
     MOVED_TO,
     PACED,
@@ -28,6 +29,7 @@ from model.serving import follow
 
 T = TypeVar("T")
 ME = "the model"
+ACTS = ("limit", "limit", "pause task", "pause tenant", "breaker", "breaker", "move", "move", "drain", "last", "last")
 MANY = 1000
 
 
@@ -44,7 +46,9 @@ class FlowSteps:
 
     def operate(self, pick: Pick) -> None:
         """Something that an operator does."""
-        match pick(("limit", "limit", "pause task", "pause tenant", "breaker", "breaker", "move", "move", "drain")):
+        match pick(
+            ("limit", "limit", "pause task", "pause tenant", "breaker", "breaker", "move", "move", "drain", "last")
+        ):
             case "limit":
                 name = pick(LIMITED_AT_RUN_TIME)
                 size, pace = pick((None, None, 0, 1, 3)), pick((None, PACED)) if name in ("queue:b",) else None
@@ -62,12 +66,20 @@ class FlowSteps:
                 name, closed = pick([gate.name for gate in BREAKERS]), pick((True, True, False))
                 self.do(self.store.set_breaker(name, closed=closed, by=ME))
                 self.model.flow.set_breaker(name, closed=closed)
+            case "last":
+                self.put_last(pick)
             case "move":
                 self.move(pick)
             case "drain":
                 queue, draining = pick(("a", "b")), pick((True, False, False))
                 self.do(self.store.set_queue(queue, QueueSettings(draining=draining), only=("draining",), by=ME))
                 (self.model.draining.add if draining else self.model.draining.discard)(queue)
+
+    def put_last(self, pick: Pick) -> None:
+        """A queue, or one of its priorities, gets weight 0; or is as before."""
+        queue, settings = pick(COME_LAST)
+        self.do(self.store.set_queue(queue, settings, only=("weight", "weights"), by=ME))
+        self.model.weigh(queue, last_priorities(settings))
 
     def move(self, pick: Pick) -> None:
         """Of those without a tenant: what moving does to the order between tenants is for the contract to say."""

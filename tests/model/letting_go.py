@@ -8,7 +8,7 @@ from holdfast.core.gates import Barrier, Passed, Place, Skipped, Waits, admit
 from holdfast.core.state import State
 from holdfast.stores.flow import Served
 
-#: Whoever was let go as a probe may never be claimed, and nothing tells.
+#: Whoever was let go as a probe, or comes last, may never be claimed, and nothing tells.
 AGAIN_S = 5.0
 
 
@@ -27,8 +27,9 @@ def let_go(model: Model, *, limit: int, only: frozenset[Barrier] = frozenset(Bar
 
 def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float | None]:
     unparked = moved = 0
+    untold = False
     usage = model.flow.usage(model.now)
-    for job in sorted((job for job in model.jobs.values() if job.at == place), key=lambda job: job.seq):
+    for job in sorted((job for job in model.jobs.values() if job.at == place), key=model.turn):
         if unparked + moved >= most:
             return unparked, moved, model.now
         if job.at != place:
@@ -36,7 +37,7 @@ def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float
         [admission] = admit([model.flow.candidate(job.new)], usage)
         match admission:
             case Waits(at=at, until=until) if at == place:
-                if until is None and unparked and place.barrier is Barrier.BREAKER:
+                if until is None and (untold or (unparked and place.barrier is Barrier.BREAKER)):
                     until = model.now + AGAIN_S
                 if place.barrier is Barrier.RATE and not unparked:
                     model.flow.full_at[place.key] = usage.full_at[place.key]
@@ -46,11 +47,12 @@ def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float
                 model.hold_back(job, admission)
             case Passed():
                 unparked += 1
+                untold |= job.lane in model.last
                 _make_ready(model, job)
     return unparked, moved, None
 
 
 def _make_ready(model: Model, job: Job) -> None:
     job.state = State.READY  # at its old place
-    if job.new.queue not in model.paused:
+    if model.keeps(job):
         model.flow.keep(job.new)

@@ -7,7 +7,7 @@ answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -108,6 +108,8 @@ class Model:
         self.flow = Flow()
         self.unique = Unique()
         self.paused: set[str] = set()
+        self.last: frozenset[Lane] = frozenset()
+        """Those of weight 0."""
         self.draining: set[str] = set()
         self.tags = Tags()
         self._seq = 0
@@ -492,6 +494,21 @@ class Model:
         if paused:
             for job in [job for job in self.jobs.values() if job.state is State.READY and job.new.queue == queue]:
                 self.flow.free(job.new.id)
+
+    def weigh(self, queue: str, last: Collection[int]) -> None:
+        """These priorities of a queue come last: slots that were kept for jobs there go on to others."""
+        self.last = frozenset(lane for lane in self.last if lane.queue != queue) | {Lane(queue, each) for each in last}
+        for job in self.jobs.values():
+            if job.state is State.READY and job.lane in self.last:
+                self.flow.free(job.new.id)
+
+    def keeps(self, job: Job) -> bool:
+        """Whether slots go with it when it is let go: somebody is about to claim it."""
+        return job.new.queue not in self.paused and job.lane not in self.last
+
+    def turn(self, job: Job) -> tuple[bool, int]:
+        """Where it stands among those who wait at its gate."""
+        return job.lane in self.last and job.new.queue not in self.paused, job.seq
 
     def replay(self, job_id: JobId) -> bool:
         job = self.jobs.get(job_id)

@@ -23,7 +23,7 @@ def follow(model: Model, infos: Infos, asked_to_stop: Callable[[], Mapping[JobId
 
     `will_look`: it has said when it will look at some gate again.
     """
-    waiting = sorted((job for job in model.jobs.values() if job.at is not None), key=lambda job: job.seq)
+    waiting = sorted((job for job in model.jobs.values() if job.at is not None), key=model.turn)
     lines: dict[Place, list[Job]] = {}
     for job in waiting:
         assert job.at is not None
@@ -70,8 +70,8 @@ def _go_on(model: Model, job: Job, info: JobInfo | None) -> bool:
 
 
 def _keep_slots(model: Model, let_go: list[Job]) -> None:
-    """Slots go with them, but to nobody whose queue is paused; and there were so many."""
-    taken = [each for job in let_go if job.new.queue not in model.paused for each in model.flow.keep(job.new)]
+    """Slots go with them, but to nobody whose queue is paused or comes last; and there were so many."""
+    taken = [each for job in let_go if model.keeps(job) for each in model.flow.keep(job.new)]
     for place, size in taken:
         assert len(model.flow.slots[place]) <= size, ("more than there are", place, model.flow.slots[place])
 
@@ -93,18 +93,18 @@ def _replaced(model: Model, infos: Infos, asked_to_stop: Callable[[], Mapping[Jo
 
 
 def _nobody_waits_in_vain(model: Model, *, will_look: bool) -> None:
-    """A token, or the place of the probe, is not given to anybody: whoever was let go for it may have been cancelled
-    since, and then the next one goes when somebody looks again."""
+    """A token, or the place of the probe, is not given to anybody, nor is a slot to those who come last: whoever was
+    let go for it may have been cancelled since, and then the next one goes when somebody looks again."""
     ready = [job.new for job in model.jobs.values() if job.state is State.READY]
     about_to = {_spent(gate) for new in ready for gate in model.flow.gates_of(new)}
     heads: dict[Place, Job] = {}
-    for job in sorted((job for job in model.jobs.values() if job.at is not None), key=lambda job: job.seq):
+    for job in sorted((job for job in model.jobs.values() if job.at is not None), key=model.turn):
         assert job.at is not None
         heads.setdefault(job.at, job)
     for place, job in heads.items():
         if place in about_to:
             continue  # somebody was let go for that token, or as the probe, and has not been claimed
-        by_and_by = will_look and place.barrier in (Barrier.RATE, Barrier.BREAKER)
+        by_and_by = will_look and (place.barrier in (Barrier.RATE, Barrier.BREAKER) or job.lane in model.last)
         assert by_and_by or model.flow.held_at(job.new, place, model.now), ("waits in vain", job)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psycopg
 import pytest
 from psycopg import sql
@@ -21,13 +23,21 @@ def test_a_schema_is_new_for_every_test(postgres_schema: PostgresSchema, turn: i
     seen.append(postgres_schema)
 
 
-def test_a_transaction_left_open_does_not_hold_up_the_end_of_a_test(postgres_schema: PostgresSchema) -> None:
-    abandoned = psycopg.connect(postgres_schema.url)
-    abandoned.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(postgres_schema.schema)))
-    seen_open.append(abandoned)
+@pytest.fixture
+def abandoned() -> Iterator[list[psycopg.Connection[tuple[object, ...]]]]:
+    """What is in it is closed when the fixtures that came after this one have ended."""
+    left: list[psycopg.Connection[tuple[object, ...]]] = []
+    yield left
+    for connection in left:
+        connection.close()
 
 
-seen_open: list[psycopg.Connection[tuple[object, ...]]] = []
+def test_a_transaction_left_open_does_not_hold_up_the_end_of_a_test(
+    abandoned: list[psycopg.Connection[tuple[object, ...]]], postgres_schema: PostgresSchema
+) -> None:
+    connection = psycopg.connect(postgres_schema.url)
+    abandoned.append(connection)
+    connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(postgres_schema.schema)))
 
 
 def test_a_database_is_empty(postgres_database: str, postgres_admin: Admin) -> None:

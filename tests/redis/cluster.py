@@ -27,9 +27,9 @@ _SETTINGS = {
 
 
 class RedisCluster:
-    """`masters` as they were at first; `replica` follows the first of them."""
+    """`masters` as they were at first; `replica` follows the first of them, or the one that has this queue."""
 
-    def __init__(self, start: StartRedis) -> None:
+    def __init__(self, start: StartRedis, *, replicated: str | None = None) -> None:
         password = secrets.token_urlsafe(12)
         settings = _SETTINGS | {"requirepass": password, "masterauth": password}
         *masters, replica = (start(settings=settings, port=cluster_port()) for _ in range(4))
@@ -43,11 +43,12 @@ class RedisCluster:
         for other in (*masters[1:], replica):
             masters[0].ask("CLUSTER", "MEET", "127.0.0.1", str(other.port))
         await_all(lambda: all(self._knows_all(node) for node in (*masters, replica)), "the nodes to meet")
+        self.followed = masters[0 if replicated is None else slot_of(f"{{{replicated}}}") // share]
         await_all(
-            lambda: replica.ask("CLUSTER", "REPLICATE", node_id(masters[0])) == b"+OK", "a master for the replica"
+            lambda: replica.ask("CLUSTER", "REPLICATE", node_id(self.followed)) == b"+OK", "a master for the replica"
         )
         await_all(lambda: b"master_link_status:up" in replica.ask("INFO", "replication"), "the replica to follow")
-        await_all(lambda: all(_is_well(node) for node in (*masters, replica)), "the cluster")
+        await_all(lambda: all(is_well(node) for node in (*masters, replica)), "the cluster")
 
     def _knows_all(self, node: LocalRedis) -> bool:
         return b"cluster_known_nodes:4" in node.ask("CLUSTER", "INFO")
@@ -91,7 +92,7 @@ def await_all(is_so: Callable[[], bool], what: str) -> None:
         time.sleep(_GLANCE_S)
 
 
-def _is_well(node: LocalRedis) -> bool:
+def is_well(node: LocalRedis) -> bool:
     said = node.ask("CLUSTER", "INFO")
     return b"cluster_state:ok" in said and b"cluster_slots_ok:%d" % SLOTS in said
 

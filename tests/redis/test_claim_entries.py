@@ -270,6 +270,31 @@ def test_every_way_into_ready_is_announced(play: Callable[[Story], None]) -> Non
         await by_entries(store, worker, ids[1])
         await lose(store, worker)
         assert heard.taken() == [Announcement(urgent, ids[1])]
+        assert await store.move_jobs([ids[0], ids[1]], queue="other", priority=None) == 2
+        assert heard.taken() == [Announcement(Lane("other", 5), ids[0]), Announcement(Lane("other", 9), ids[1])]
+        assert await store.move_jobs([ids[0]], queue="other", priority=None) == 0
+        assert heard.taken() == [], "it is there already"
+
+    play(story)
+
+
+def test_a_job_that_must_run_alone_is_announced_without_its_id(play: Callable[[Story], None]) -> None:
+    """By its id it was claimed by nobody, and so nobody heard of it until he looked by himself."""
+
+    async def story(store: PostgresStore) -> None:
+        store.dispatch.announce_to(heard := Heard())
+        [job_id] = await insert(store, a_job())
+        for told in (job_id, None):
+            worker = await enlist(store)
+            await claim(store, worker)
+            heard.clear()
+            await lose(store, worker)
+            assert heard.taken() == [Announcement(LANE, told)]
+        await store.dispatch.announce_ready([job_id])
+        assert heard.taken() == [Announcement(LANE, None)]
+        assert await store.dispatch.ready_jobs(QUEUE, limit=10) == [Announcement(LANE, None)]
+        await store.move_jobs([job_id], queue=None, priority=9)
+        assert heard.taken() == [Announcement(Lane(QUEUE, 9), None)]
 
     play(story)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-import ssl
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -272,98 +270,3 @@ async def test_many_who_ask_at_once_each_get_their_own_answer(own_redis: LocalRe
     wire.close()
     with pytest.raises(Unreachable):
         await wire.ask("PING", within_s=1.0)
-
-
-# ---------------------------------------------------------------- the way there
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    key, signed = tmp_path / "key.pem", tmp_path / "cert.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
-    extra = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(signed)]
-    subprocess.run([*words, *extra], check=True, capture_output=True)
-    return key, signed
-
-
-@scene
-async def test_tls_is_spoken_and_the_certificate_checked(
-    own_redis: LocalRedis, certificate: tuple[Path, Path], postgres_tables: PostgresSchema
-) -> None:
-    key, signed = certificate
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(signed, key)
-
-    async def through(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        back, forth = await asyncio.open_connection("127.0.0.1", own_redis.port)
-
-        async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-            while data := await source.read(65536):
-                target.write(data)
-            target.close()
-
-        await asyncio.gather(pump(reader, forth), pump(back, writer), return_exceptions=True)
-
-    async with await asyncio.start_server(through, "127.0.0.1", 0, ssl=context) as server:
-        port = server.sockets[0].getsockname()[1]
-        url = f"rediss://:{own_redis.password}@localhost:{port}/0"
-        stranger = Watched(url)
-        await stranger.open()
-        assert not stranger.is_up
-        assert "CERTIFICATE_VERIFY_FAILED" in stranger.told[0].error  # type: ignore[union-attr]
-        await stranger.close()
-        here = Shop(postgres_tables, f"{url}?cafile={signed}", poll_s=60.0, pooled=True)
-        async with here.hf, here.hf.worker():
-            for n in range(5):
-                await here.enqueue(n)
-                await here.until_ran(n + 1)
-        assert here.told(TransportDown) == []
-
-
-@scene
-async def test_sentinels_say_where_the_master_is_also_after_a_fail_over(
-    own_redis: LocalRedis, start_redis: StartRedis, postgres_tables: PostgresSchema, tmp_path: Path
-) -> None:
-    shared = {"masterauth": own_redis.password, "requirepass": own_redis.password}
-    replica = start_redis(settings=shared | {"replicaof": f"127.0.0.1 {own_redis.port}"})
-    sentinel = start_redis(
-        settings={
-            "sentinel monitor": f"main 127.0.0.1 {own_redis.port} 1",
-            "sentinel auth-pass": f"main {own_redis.password}",
-            "sentinel down-after-milliseconds": "main 300",
-            "sentinel failover-timeout": "main 2000",
-        },
-        sentinel=True,
-    )
-
-    def knows_replica() -> bool:
-        return b"slaves=1" in sentinel.ask("INFO", "sentinel")
-
-    await until(knows_replica, "the Sentinel to know the replica")
-    nobody = "127.0.0.1:1"
-    secrets = f"sentinel_password={sentinel.password}"
-    url = f"redis+sentinel://:{own_redis.password}@{nobody},127.0.0.1:{sentinel.port}/main/0?{secrets}"
-    here = Shop(postgres_tables, url)
-    async with here.hf, here.hf.worker():
-        for n in range(5):
-            await here.enqueue(n)
-            await here.until_ran(n + 1)
-        assert here.told(TransportDown) == []
-        own_redis.kill()
-        await here.enqueue(5)
-        await here.until_ran(6)
-        await until(lambda: bool(here.told(TransportUp)), "the other one")
-        for n in range(6, 10):
-            await here.enqueue(n)
-            await here.until_ran(n + 1)
-    assert b"cmdstat_xreadgroup" in replica.ask("INFO", "commandstats")
-
-
-@scene
-async def test_a_master_that_no_sentinel_knows_is_waited_for(start_redis: StartRedis) -> None:
-    sentinel = start_redis(sentinel=True)
-    transport = Watched(f"redis+sentinel://127.0.0.1:{sentinel.port}/nobody?sentinel_password={sentinel.password}")
-    await transport.open()
-    assert not transport.is_up
-    assert "knows no master nobody" in transport.told[0].error  # type: ignore[union-attr]
-    await transport.close()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
 import asyncpg
 import pytest
 from tests.integration.scene import scene
 from tests.postgres.fixtures import PostgresSchema
 from tests.redis.apps import Shop, until
+from tests.redis.test_connection import Watched
 
+from holdfast.core.announcement import Announcement
 from holdfast.core.errors import StoreUnavailable
+from holdfast.core.fairness import Lane
 from holdfast.local import LocalRedis
 from holdfast.telemetry.transport_events import TransportDown, TransportFilled, TransportGarbage, TransportUp
 
@@ -430,3 +434,79 @@ async def test_what_could_not_be_announced_is_hinted_of(postgres_tables: Postgre
         await here.until_ran(2)
         await until(lambda: publisher._task is None, "the end of the announcement")
         assert len(producer.told(TransportDown)) == 1
+
+
+@scene
+async def test_moved_jobs_are_heard_of_in_their_new_lane(shop: Any) -> None:
+    here, there = (shop(poll_s=LONG_S, pooled=True, queues=["default"]) for _ in range(2))
+    async with here.hf, here.hf.worker(), there.hf:
+        await there.enqueue(0)
+        await here.until_ran(1)
+        waiting = [await there.sell.options(queue="elsewhere").enqueue(n) for n in (1, 2)]
+        await there.hf.jobs.move([job.id for job in waiting], queue="default")
+        await here.until_ran(3)
+
+
+@scene
+async def test_a_job_that_must_run_alone_is_heard_of(shop: Any) -> None:
+    here = shop(poll_s=LONG_S, pooled=True)
+    async with here.hf:
+        job = await here.sell.enqueue(1)
+        here.query("UPDATE ready SET losses = 2, queue = 'elsewhere' RETURNING 1")
+        async with here.hf.worker():
+            await here.enqueue(0)
+            await here.until_ran(1)
+            here.query("UPDATE ready SET queue = 'default' RETURNING 1")
+            store: Any = here.hf._require_open().store
+            await store.dispatch.announce_ready([job.id])
+            await here.until_ran(2)
+
+
+@pytest.mark.parametrize("began", ["0", "$"])
+@scene
+async def test_what_is_left_to_read_does_not_depend_on_a_group_of_somebody_elses(
+    own_redis: LocalRedis, began: str
+) -> None:
+    lane = Lane("mail", 5)
+    transport = Watched(own_redis.url)
+    await transport.open()
+    await transport._publisher.send([Announcement(lane, uuid4()) for _ in range(2)])
+    own_redis.ask("XGROUP", "CREATE", transport._keys.stream(lane), "audit", began)
+    consumer = transport.consumer("somebody", wake=lambda: None)
+    first, second = [await consumer.read({lane: 1}) for _ in range(2)]
+    assert (len(first.entries), first.more) == (1, {lane})
+    assert (len(second.entries), second.more) == (1, frozenset())
+    await transport.close()
+
+
+@scene
+async def test_what_comes_to_an_idle_worker_begins_before_more_is_asked_for(shop: Any) -> None:
+    here = shop(poll_s=LONG_S, pooled=True)
+    ran_at_read: list[int] = []
+    async with here.hf:
+        transport: Any = here.hf._require_open().dispatch.transport
+        make = transport.consumer
+
+        def watched(name: str, **calls: Any) -> Any:
+            consumer = make(name, **calls)
+            read = consumer.read
+
+            async def noting(quotas: Any) -> Any:
+                if quotas:
+                    ran_at_read.append(len(here.ran))
+                return await read(quotas)
+
+            consumer.read = noting
+            return consumer
+
+        transport.consumer = watched
+        async with here.hf.worker():
+            await here.enqueue(0)
+            await until(lambda: bool(ran_at_read) and ran_at_read[-1] == 1, "the look after the first")
+            await until(
+                lambda: "holdfast-listener" in {task.get_name() for task in asyncio.all_tasks()}, "it to be idle"
+            )
+            ran_at_read.clear()
+            await here.enqueue(1)
+            await until(lambda: bool(ran_at_read), "the next look")
+    assert ran_at_read[0] == 2

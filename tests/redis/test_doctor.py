@@ -51,7 +51,8 @@ async def test_a_sound_one_is_told_with_what_it_knows(
     found = on_redis(ended)
     assert ended.code == 0
     assert found["redis"][0] == "ok"
-    assert f"127.0.0.1:{own_redis.port}/0, Redis " in found["redis"][1]
+    product = "Valkey" if b"valkey_version:" in own_redis.ask("INFO", "server") else "Redis"
+    assert f"127.0.0.1:{own_redis.port}/0, {product} " in found["redis"][1]
     assert found["redis memory"][1].endswith("MiB used, without a bound")
     assert found["redis streams"][:2] == ("ok", f"{announced} announcements, 0 read and not yet dealt with")
     assert found["redis knows"][:2] == ("ok", "what is ready in 1 queue")

@@ -142,9 +142,10 @@ class SimulatedProducer:
             handles = await ask()
             told = [handle.id for handle in handles]
             answer = Answer.OK
-        except OutcomeUnknown:
+        except OutcomeUnknown as unknown:
             answer = Answer.UNKNOWN
-            if (after_s := self._scene.world.now_s - asked_s) < self._scene.config.unknown_after_s:
+            gave_up = isinstance(unknown.__cause__, StoreUnavailable)  # and was not refused after a try without answer
+            if gave_up and (after_s := self._scene.world.now_s - asked_s) < self._scene.config.unknown_after_s:
                 self._scene.world.object_to(self.process, f"was told after {after_s:.2f} s that nobody knows")
         except (QueueFull, IdempotencyConflict, NotUnique, StoreUnavailable):  # all of these say: for certain
             answer = Answer.FAIL

@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from holdfast import Holdfast, RetryPolicy, current_job
+from holdfast import Breaker, Holdfast, RetryPolicy, current_job
 
 HERE = Path(os.environ["MANNED_PLACE"])
 hf = Holdfast(**json.loads(os.environ["MANNED_SETTINGS"]))
@@ -122,6 +122,27 @@ async def blocks() -> None:
     """Blocks the event loop."""
     note("blocks")
     time.sleep(3600)
+
+
+BANK = Breaker("bank", failures=1, window=60, open_for=3600)
+
+
+@hf.task(timeout=0.2, retry=ONCE, breaker=BANK)
+async def waits_for_the_bank() -> None:
+    """Blocks the event loop until its process is killed for it."""
+    time.sleep(3600)
+
+
+@hf.task(timeout=0.2, retry=ONCE, breaker=BANK)
+def waits_for_the_bank_in_a_thread() -> None:
+    """The same in a thread, out of reach of any interruption."""
+    ctypes.PyDLL(None).sleep(3600)
+
+
+@hf.task(timeout=60, retry=ONCE, breaker=BANK)
+async def dies_at_the_bank() -> None:
+    """Dies, which says nothing about the bank."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @hf.task(timeout=None)

@@ -8,7 +8,8 @@ import pytest
 from tests.integration.scene import scene
 from tests.supervision.crew import Crew, manned
 
-from holdfast import JobFailed
+from holdfast import Breaker, JobFailed, RetryPolicy
+from holdfast.core.breaker import Phase
 from holdfast.core.state import State
 
 MakeCrew = Callable[..., Crew]
@@ -62,3 +63,28 @@ async def test_who_blocks_the_event_loop_is_named(make_crew: MakeCrew) -> None:
         assert "manned.py:" in line
         crew.let_go("go")
         await crew.result(job)
+
+
+@pytest.mark.parametrize(
+    ("task", "phases"),
+    [
+        ("waits_for_the_bank", [Phase.OPEN]),
+        ("waits_for_the_bank_in_a_thread", [Phase.OPEN]),
+        ("dies_at_the_bank", []),
+    ],
+)
+@scene
+async def test_a_run_that_is_killed_at_its_limit_counts_against_its_breaker(
+    make_crew_on_both: MakeCrew, task: str, phases: list[Phase]
+) -> None:
+    """A service that does not answer is what a breaker is for; a process that dies is not the service's doing."""
+    async with manned(make_crew_on_both(spares=1)) as crew:
+        bank = Breaker("bank", failures=1, window=60, open_for=3600)
+
+        @crew.hf.task(name=f"tests.supervision.manned.{task}", breaker=bank, retry=RetryPolicy(max_attempts=1))
+        async def stands_for_it() -> None: ...
+
+        job = await stands_for_it.enqueue()
+        with pytest.raises(JobFailed):
+            await crew.result(job)
+        assert [each.phase for each in await crew.hf.breakers.list() if each.state.open_until] == phases

@@ -71,6 +71,11 @@ async def open_dispatch(config: Config, store: Store, *, clock: Clock, telemetry
     return Dispatch(transport, serving)
 
 
+async def open_transport(config: Config, store: Store) -> Transport:
+    """The same for a process without workers, which only announces. It tells of no outage: its workers do."""
+    return (await open_dispatch(config, store, clock=SystemClock(), telemetry=Telemetry())).transport
+
+
 async def transport_status_of(config: Config) -> TransportStatus | None:
     """What is there of a transport beside the store, told without changing it; None where the settings name none."""
     if not config.redis or not is_postgres(config.url):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.app import Holdfast
-from holdfast.app.backends import from_anywhere, make_store
+from holdfast.app.backends import from_anywhere, make_store, open_transport
 from holdfast.app.working import work
 from holdfast.cli.exits import Exit, Refused
 from holdfast.observability.crew import CrewWatch
@@ -38,7 +38,7 @@ async def supervise(words: Sequence[str]) -> int:
     """Run the command `words` in worker processes, until a signal; the exit code."""
     telemetry = Telemetry()
     attach_logs(telemetry)
-    recovery = Recovery(make_store, telemetry=telemetry)
+    recovery = Recovery(make_store, telemetry=telemetry, open_transport=open_transport)
     watch = CrewWatch(lambda: supervisor.children, recovery=recovery, telemetry=telemetry)
     supervisor = Supervisor(
         lambda line, board: _command(words, line, board),

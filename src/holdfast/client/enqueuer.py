@@ -5,7 +5,8 @@ Duties:
    others).
 2. A full queue makes its callers wait in line until it accepts or their deadline passes (P8); jobs of a priority that
    the settings name go past it. One that is being drained refuses at once.
-3. An insert without an answer is repeated with the same ids, which is safe, for a bounded time (rule 8).
+3. An insert without an answer is repeated with the same ids, which is safe, for a bounded time (rule 8). A refusal
+   after it is not for certain (`doubts`).
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NoReturn
 
+from holdfast.client.doubts import Doubts
 from holdfast.client.refusals import Refusals
 from holdfast.client.waiting_line import WaitingLines
 from holdfast.config import Config
 from holdfast.core.errors import (
+    HoldfastError,
     IdempotencyConflict,
     KeyHeld,
     NotUnique,
@@ -54,6 +57,7 @@ class Enqueuer:
         self._past_keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert_past, is_data_error=_is_one_jobs_fault)
         self._bypass = bypasses(config) or None
         self._lines = WaitingLines(clock, subscribe=store.subscribe)
+        self._doubts = Doubts()
         self.refusals = Refusals(clock=clock, telemetry=telemetry)
 
     async def close(self) -> None:
@@ -63,6 +67,15 @@ class Enqueuer:
 
     async def enqueue(self, job: NewJob, *, wait_s: float) -> JobId:
         """Store one job; returns the id under which it is known, which an idempotency key may decide."""
+        try:
+            job_id = await self._enqueue(job, wait_s)
+        except HoldfastError as refusal:
+            self._doubts.settle([job], refusal)
+            raise
+        self._doubts.settle([job])
+        return job_id
+
+    async def _enqueue(self, job: NewJob, wait_s: float) -> JobId:
         is_plain = job.key is None and job.unique is None
         put = self._plain.put if is_plain else partial(self._put_keyed, self._keyed)
         heard = self.refusals.closed
@@ -103,6 +116,15 @@ class Enqueuer:
         """Store all of them in one transaction, or none."""
         if not jobs:
             return []
+        try:
+            ids = await self._enqueue_many(jobs, wait_s)
+        except HoldfastError as refusal:
+            self._doubts.settle(jobs, refusal)
+            raise
+        self._doubts.settle(jobs)
+        return ids
+
+    async def _enqueue_many(self, jobs: Sequence[NewJob], wait_s: float) -> list[JobId]:
         heard = bool(self.refusals.closed)
         answers = await self._insert(jobs, whole=True)
         full = next((answer for answer in answers if type(answer) is Full), None)
@@ -143,7 +165,7 @@ class Enqueuer:
             return unknown or self._clock.monotonic() - asked < self._config.wait_s
 
         try:
-            return await retry_transient(
+            answers = await retry_transient(
                 lambda: self._store.insert_jobs(jobs, whole=whole, admit=admit),
                 is_transient=worth_repeating,
                 give_up_after_s=self._config.unknown_after_s,
@@ -160,6 +182,8 @@ class Enqueuer:
                 f"{len(jobs)} job(s), the first {jobs[0].id}; they may or may not be there: look before you "
                 "enqueue them again, or use an idempotency key"
             ) from error
+        self._doubts.note(jobs, answers, unanswered=unknown)
+        return answers
 
     async def _wait_for_room(
         self, full: Full, attempt: Callable[[], Awaitable[list[InsertResult]]], wait_s: float

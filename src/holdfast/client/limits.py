@@ -86,10 +86,8 @@ class Limits:
             check_size(f"limit {name!r}: size", size)
         pace = None if rate is None else parse_pace(rate, burst=burst)
         who = self._operator.named(by)
-        rules = await self._store.rules()
-        size = rules.sizes.get(name) if size is None else size
-        pace = rules.paces.get(name) if pace is None else pace
-        await self._store.set_limit(name, size=size, pace=pace, by=who)
+        given = [part for part, value in (("size", size), ("pace", pace)) if value is not None]
+        size, pace = await self._store.set_limit(name, size=size, pace=pace, by=who, only=given)
         said = [] if size is None else [f"{size} at once"]
         said += [] if pace is None else [f"{pace}, burst {pace.burst}"]
         self._operator.tell("limit", name, " and ".join(said), who)

@@ -74,6 +74,8 @@ class Queues:
         this app has heard of is refused: the weight of a slip of the pen would do nothing, in silence.
         """
         changes: dict[str, object] = {}
+        if weight is None and priorities is None:
+            raise InvalidOptions("weights: none was given; give weight= or priorities=, or clear them")
         if weight is not None:
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight <= 1_000_000:
                 raise InvalidOptions(

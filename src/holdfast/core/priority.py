@@ -15,6 +15,7 @@ PRIORITY_NAMES: Final[Mapping[str, int]] = MappingProxyType(
 )
 LOWEST: Final = 0
 HIGHEST: Final = 9
+PRIORITIES: Final = range(LOWEST, HIGHEST + 1)
 DEFAULT_WEIGHTS: Final[Mapping[str, int | float]] = MappingProxyType(
     {"critical": 60, "high": 30, "normal": 10, "low": 3, "bulk": 1}
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions
+from holdfast.core.priority import DEFAULT_WEIGHTS, PRIORITIES, check_weights, weight_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,20 @@ class QueueSettings:
     """Whether it accepts nothing until an operator says otherwise, while what it has goes on."""
     ignored: tuple[str, ...] = field(default=(), compare=False)
     """Those that the store has in a form that makes no sense, written by hand: they count as not set."""
+
+
+def share_of(settings: QueueSettings, priority: int, own: float | None = None) -> float:
+    """A lane's weight; `own` is what a worker was told of the queue, and goes before what the store says."""
+    try:
+        weights = DEFAULT_WEIGHTS if settings.weights is None else check_weights(settings.weights)
+    except InvalidOptions:  # written by hand into the store: the defaults hold
+        weights = DEFAULT_WEIGHTS
+    return (settings.weight if own is None else own) * weight_of(priority, weights)
+
+
+def last_priorities(settings: QueueSettings) -> list[int]:
+    """Those of which jobs are started only when nothing else is ready."""
+    return [priority for priority in PRIORITIES if not share_of(settings, priority)]
 
 
 MOST_COUNTED = 10_000

@@ -10,7 +10,7 @@ queue.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -97,8 +97,13 @@ class FlowStore(ApiKeyStore, Protocol):
         """What operators have said about limits, rates and pauses."""
         ...
 
-    async def set_limit(self, name: str, *, size: int | None, pace: Pace | None, by: str) -> None:
-        """The whole of what operators say about a limit: its size, its pace; both None: nothing any more."""
+    async def set_limit(
+        self, name: str, *, size: int | None, pace: Pace | None, by: str, only: Collection[str] | None = None
+    ) -> tuple[int | None, Pace | None]:
+        """The whole of what operators say about a limit: its size, its pace; both None: nothing any more.
+
+        `only`: of `size` and `pace` those that are said here; the other stays, whoever changes it meanwhile. Answers
+        with what holds from now on."""
         ...
 
     async def set_paused(self, *, task: str | None = None, tenant: str | None = None, paused: bool, by: str) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from holdfast.core.fairness import Lane
 from holdfast.core.job import WorkerId
 
 if TYPE_CHECKING:
     from holdfast.stores.base import Claim
+
+
+BEHIND: Final = 1 << 62
+"""Added to the `seq` of a parked job whose lane comes last (weight 0) once it was met in the line of a gate: so far it
+stands behind all others there. Without it, it is the job's place in its lane again."""
 
 
 class ParkingStore(Protocol):

@@ -23,7 +23,13 @@ from holdfast.telemetry.process_events import (
     ProcessReplaced,
     ProcessTold,
 )
-from holdfast.telemetry.transport_events import TransportDown, TransportFilled, TransportGarbage, TransportUp
+from holdfast.telemetry.transport_events import (
+    TransportDown,
+    TransportFilled,
+    TransportGarbage,
+    TransportRefused,
+    TransportUp,
+)
 
 # One job
 
@@ -371,6 +377,7 @@ Event: TypeAlias = (
     | StoreDown
     | StoreUp
     | TransportDown
+    | TransportRefused
     | TransportUp
     | TransportFilled
     | TransportGarbage

@@ -76,6 +76,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         WARNING,
         "Redis at %(place)s is not used, work comes from the store alone: %(error)s",
     ),
+    transport_events.TransportRefused: (ERROR, "Redis is not used until somebody acts: %(error)s"),
     transport_events.TransportUp: (WARNING, "Redis at %(place)s is used again after %(after_s).1f s"),
     transport_events.TransportFilled: (INFO, "queue %(queue)s: Redis is told anew of %(jobs)d ready jobs"),
     transport_events.TransportGarbage: (

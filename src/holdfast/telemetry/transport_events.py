@@ -16,6 +16,15 @@ class TransportDown:
 
 
 @dataclass(frozen=True, slots=True)
+class TransportRefused:
+    """Redis is there again, and a person has to mend what stands in the way of its use; told once per reason."""
+
+    name: ClassVar[str] = "transport.refused"
+    place: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class TransportUp:
     """Redis is used again."""
 

@@ -20,6 +20,7 @@ from holdfast.core.breaker import BreakerMark
 from holdfast.core.error_classes import BUILT_IN_CLASSES, ErrorClasses
 from holdfast.core.errors import InvalidArguments
 from holdfast.core.job import ClaimedJob
+from holdfast.core.limit_options import Breaker
 from holdfast.core.options import limit_s
 from holdfast.core.outcome import (
     CancelHonoured,
@@ -174,6 +175,10 @@ class Executor:
         if breaker is not None and run.failed is not None:
             run.mark = BreakerMark(run.job.token, run.failed, breaker.gate)
 
+    def _is_blamed(self, breaker: Breaker | None) -> bool:
+        """Whether a run that is killed at its hard limit, with all that could tell of it, says something about it."""
+        return breaker is not None and blame.failed(TimedOut(0.0), breaker, self._errors) is True
+
     def _plan(self, job: ClaimedJob) -> Plan | None:
         """The task and the options that hold for this job; None for an unknown task."""
         plan = self._plans.get(job.task or "")
@@ -185,7 +190,8 @@ class Executor:
             signature = Signature(task)
             encode_result = partial(signature.encode_result, limit=self._config.result_limit)
             soft_s, hard_s = options.soft_timeout_s, options.timeout_s
-            terms = Terms(task.name, Verdicts(options.retry, self._errors), _at_once(task, hard_s))
+            verdicts = Verdicts(options.retry, self._errors)
+            terms = Terms(task.name, verdicts, _at_once(task, hard_s), blames=self._is_blamed(options.breaker))
             plan = Plan(task, signature, encode_result, options.retry, soft_s, hard_s, terms)
             self._plans[task.name] = plan
         if job.options is not None:
@@ -264,7 +270,8 @@ class Executor:
             if plan.hard_s is not None:
                 if board is not None:  # from this thread: the loop may be blocked for as long as the limit lasts
                     overdue_s, verdict = time.monotonic() + plan.hard_s, plan.terms.verdicts.of(run.job.attempt)
-                    board.limit(run.row, overdue_s=overdue_s, limit_s=plan.hard_s, verdict=verdict)
+                    blames = plan.terms.blames
+                    board.limit(run.row, overdue_s=overdue_s, limit_s=plan.hard_s, verdict=verdict, blames=blames)
                 loop.call_soon_threadsafe(self._limits.start, run, plan.hard_s)
             strikes.start_from_thread(plan.soft_s)
 

@@ -23,11 +23,11 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 
 from holdfast.client.dispatch import Dispatch
-from holdfast.core.errors import InvalidOptions, LeaseLost, StoreError
+from holdfast.core.errors import LeaseLost, StoreError
 from holdfast.core.fairness import Lane, Quotas
 from holdfast.core.job import ClaimedJob, WorkerId
-from holdfast.core.priority import DEFAULT_WEIGHTS, HIGHEST, LOWEST, check_weights, weight_of
-from holdfast.core.queue import QueueSettings
+from holdfast.core.priority import HIGHEST, LOWEST
+from holdfast.core.queue import QueueSettings, share_of
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.service import Service
 from holdfast.stores.base import Claim, Hint, Store
@@ -192,8 +192,10 @@ class Fetcher(Service):
         if not plan:
             return False
         got = await self._claim(plan)
-        if spare := self._quotas.leftover(plan, got, self._slots.rooms):
+        spare = self._quotas.leftover(plan, got, self._slots.rooms)
+        if spare or self._idle:
             await asyncio.sleep(0)  # what was claimed begins before more is asked for
+        if spare:
             for lane, count in (await self._claim(spare)).items():
                 got[lane] = got.get(lane, 0) + count
         self._idle = sum(got.values()) < sum(plan.values())
@@ -344,10 +346,5 @@ class Fetcher(Service):
 
 
 def _weight(settings: QueueSettings, priority: int, own: float | None) -> float:
-    """A lane's share; `own` is what this worker was told of the queue, and goes before what the store says."""
-    try:
-        weights = DEFAULT_WEIGHTS if settings.weights is None else check_weights(settings.weights)
-    except InvalidOptions:  # written by hand into the store: the defaults hold
-        weights = DEFAULT_WEIGHTS
-    weight = (settings.weight if own is None else own) * weight_of(priority, weights)
+    weight = share_of(settings, priority, own)
     return weight and max(weight, _LIGHTEST)

@@ -27,7 +27,7 @@ SELECT job_id FROM t UNION ALL SELECT job_id FROM b
 SELECT job_id, queue FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
 
 -- name: move_parked
-UPDATE holdfast.parked p SET queue = m.queue, tag = m.tag
+UPDATE holdfast.parked p SET queue = m.queue, tag = m.tag, seq = p.seq % 4611686018427387904
 FROM unnest($1::uuid[], $2::text[], $3::int8[]) AS m (job_id, queue, tag) WHERE p.job_id = ANY (ARRAY[m.job_id])
 
 -- name: bodies

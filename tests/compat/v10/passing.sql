@@ -29,9 +29,9 @@ DELETE FROM holdfast.ready WHERE ctid = ANY (ARRAY(
     WHERE s.key = $2 AND s.kind = $1 FOR UPDATE OF r SKIP LOCKED))
 RETURNING job_id, attempt, queue
 
--- name: leave_line
+-- name: leave_gate
 -- Those who wait at a gate, but for some.
 DELETE FROM holdfast.parked WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM holdfast.parked WHERE reason = $1 AND key = $2 AND seq < $4 AND job_id <> ALL ($3)
+    SELECT ctid FROM holdfast.parked WHERE reason = $1 AND key = $2 AND job_id <> ALL ($3)
     FOR UPDATE SKIP LOCKED))
 RETURNING job_id, attempt, queue

@@ -26,40 +26,49 @@ FROM unnest($1::text[], $2::text[]) AS g (kind, key) CROSS JOIN LATERAL (
     SELECT p.job_id FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT $3) w
 JOIN holdfast.job j ON j.id = ANY (ARRAY[w.job_id])
 
--- name: waiters
+-- name: line
 -- The same, held here until we commit, where nobody else has them in hand. Served: claimed from by somebody, or by nobody
--- because there is no worker at all. Without a task: the body is gone.
+-- because there is no worker at all. Without a task: the body is gone. Behind: after all others (`parking.BEHIND`).
 SELECT p.job_id, coalesce(j.queue, nullif(p.queue, ''), 'default') AS queue, coalesce(j.priority, 5) AS priority, p.attempt,
-       p.losses, p.crashes, p.attached, p.tag, p.seq, j.task, j.tenant, j.gates, p.queue AS counted,
+       p.losses, p.crashes, p.attached, p.tag, p.seq % 4611686018427387904 AS seq, j.task, j.tenant, j.gates,
+       p.queue AS counted, p.seq >= 4611686018427387904 AS behind, l.weight, l.weights,
        NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = p.queue AND s.paused)
        AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
             OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR p.queue = ANY (w.queues))) AS served
 FROM holdfast.parked p LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[p.job_id])
+LEFT JOIN holdfast.queue_setting l ON l.queue = p.queue
 WHERE p.reason = $1 AND p.key = $2 ORDER BY p.seq LIMIT $3 FOR UPDATE OF p SKIP LOCKED
 
 -- name: unpark
--- With their lanes as they are now: whoever was moved before his row was held stands elsewhere than `waiters` has seen.
+-- With their lanes as they are now: whoever was moved before his row was held stands elsewhere than `line` has seen.
 WITH gone AS (DELETE FROM holdfast.parked WHERE job_id = ANY ($1) RETURNING job_id)
 SELECT j.id, j.queue, j.priority FROM gone g JOIN holdfast.job j ON j.id = ANY (ARRAY[g.job_id])
+
+-- name: step_behind
+UPDATE holdfast.parked SET seq = seq + 4611686018427387904 WHERE job_id = ANY ($1)
+
+-- name: step_forward
+-- Nobody of this queue stands behind the others of a line any more; who still comes last is told from the rest again.
+UPDATE holdfast.parked SET seq = seq - 4611686018427387904 WHERE queue = $1 AND seq >= 4611686018427387904
 
 -- name: give_slots
 INSERT INTO holdfast.slot (job_id, kind, key) SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])
 
 -- name: move
-UPDATE holdfast.parked p SET reason = m.reason, key = m.key FROM unnest($1::uuid[], $2::text[], $3::text[])
-    AS m (job_id, reason, key) WHERE p.job_id = ANY (ARRAY[m.job_id])
+UPDATE holdfast.parked p SET reason = m.reason, key = m.key, seq = p.seq % 4611686018427387904
+FROM unnest($1::uuid[], $2::text[], $3::text[]) AS m (job_id, reason, key) WHERE p.job_id = ANY (ARRAY[m.job_id])
 
 -- name: fill
 UPDATE holdfast.gate g SET full_at = f.full_at FROM unnest($1::text[], $2::timestamptz[]) AS f (key, full_at)
 WHERE g.kind = 'rate' AND g.key = ANY (ARRAY[f.key]) AND g.full_at > f.full_at
 
--- name: set_due
+-- name: look_again
 -- `over`: of all that we saw nobody is left. Whoever is there all the same was in somebody's hand: a moment later he is
--- not, or gone.
-UPDATE holdfast.gate g SET freed = false, due_at = CASE WHEN d.over AND (
+-- not, or gone. `again`: not all were looked at, and what was freed is still for them.
+UPDATE holdfast.gate g SET freed = g.freed AND d.again, due_at = CASE WHEN d.over AND (
         SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT 1) IS NOT NULL
     THEN holdfast.clock() + interval '0.1 second' ELSE d.due_at END
-FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[]) AS d (kind, key, due_at, over)
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[], $5::bool[]) AS d (kind, key, due_at, over, again)
 WHERE g.kind = d.kind AND g.key = ANY (ARRAY[d.key])
 
 -- name: due_by
@@ -88,18 +97,20 @@ ON CONFLICT DO NOTHING
 -- name: try_hold
 SELECT true FROM holdfast.gate WHERE kind = $1 AND key = $2 FOR NO KEY UPDATE SKIP LOCKED
 
--- name: drop_stale_slots
--- A slot belongs to a job that runs, or that was given it and is about to: somebody claims from its queue.
+-- name: drop_kept_in_vain
+-- A slot belongs to a job that runs, or that was given it and is about to: somebody claims from its queue, and not only
+-- when nothing else is ready, as from the lanes that are named.
 DELETE FROM holdfast.slot s WHERE s.key = $2 AND s.kind = $1
     AND NOT EXISTS (SELECT 1 FROM holdfast.active a WHERE a.job_id = s.job_id)
     AND NOT EXISTS (
         SELECT 1 FROM holdfast.ready r WHERE r.job_id = s.job_id
             AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting q WHERE q.queue = r.queue AND q.paused)
+            AND (r.queue, r.priority) NOT IN (SELECT * FROM unnest($3::text[], $4::int2[]))
             AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
                  OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR r.queue = ANY (w.queues))))
 RETURNING true
 
--- name: stale
+-- name: kept_in_vain
 -- Gates of which somebody has a slot for nothing.
 SELECT DISTINCT kind, key FROM (
     SELECT s.kind, s.key FROM holdfast.slot s
@@ -107,6 +118,7 @@ SELECT DISTINCT kind, key FROM (
         AND NOT EXISTS (
             SELECT 1 FROM holdfast.ready r WHERE r.job_id = s.job_id
                 AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting q WHERE q.queue = r.queue AND q.paused)
+                AND (r.queue, r.priority) NOT IN (SELECT * FROM unnest($2::text[], $3::int2[]))
                 AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
                      OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR r.queue = ANY (w.queues))))
     LIMIT $1) s

@@ -6,7 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.faults.scenes import announced, deprived, in_user_code, migrating, struck, struck_redis, struck_server
+from tests.faults.scenes import (
+    announced,
+    deprived,
+    in_user_code,
+    migrating,
+    struck,
+    struck_cluster,
+    struck_redis,
+    struck_server,
+)
 from tests.faults.table.cells import Cell
 from tests.history import Report
 
@@ -19,6 +28,7 @@ SCENES: dict[str, Callable[[Cell, Path], Awaitable[Report]]] = {
     "struck": struck.play,
     "announced": announced.play,
     "struck_redis": struck_redis.play,
+    "struck_cluster": struck_cluster.play,
     "in_user_code": in_user_code.play,
     "migrating": migrating.play,
     "deprived": deprived.play,

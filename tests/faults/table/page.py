@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import ModuleType
 
 from tests.faults.table import environment, failpoints, files, redis, servers
 from tests.faults.table.cells import Cell, Strike, fault_at
@@ -32,7 +31,15 @@ def page() -> str:
     lists = (files.PART, environment.PART, environment.OTHERS)
     rest = [_list(part, [cell for cell in cells if cell.part == part]) for part in lists]
     return "\n".join(
-        [HEAD, _counts(cells), _failpoints(cells), _servers(cells, servers), _servers(cells, redis), *rest]
+        [
+            HEAD,
+            _counts(cells),
+            _failpoints(cells),
+            _servers(cells, servers.PART, servers.MOMENTS),
+            _servers(cells, redis.PART, redis.MOMENTS),
+            _servers(cells, redis.CLUSTER, redis.MOMENTS),
+            *rest,
+        ]
     )
 
 
@@ -81,11 +88,11 @@ def _stores(cells: Iterable[Cell], reasons: list[str]) -> str:
     return ", ".join(dict.fromkeys(shown))
 
 
-def _servers(cells: list[Cell], which: ModuleType) -> str:
-    mine = [cell for cell in cells if cell.part == which.PART]
+def _servers(cells: list[Cell], part: str, moments: Iterable[str]) -> str:
+    mine = [cell for cell in cells if cell.part == part]
     lines = [
-        f"## {which.PART}\n",
-        f"Each at each of these moments: {', '.join(which.MOMENTS)}.\n",
+        f"## {part}\n",
+        f"Each at each of these moments: {', '.join(moments)}.\n",
         "| fault | what must hold | how |",
         "|---|---|---|",
     ]

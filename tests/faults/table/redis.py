@@ -1,4 +1,4 @@
-"""The cells of a Redis beside PostgreSQL and the way to it: each fault at each moment of an announcement's way."""
+"""The cells of a Redis, or a Redis Cluster, beside PostgreSQL: each fault at each moment of an announcement's way."""
 
 from __future__ import annotations
 
@@ -41,8 +41,22 @@ FAULTS = {
     "garbage in every stream": ("garbage", "it is dropped, said once, and nobody stumbles over it"),
 }
 
+CLUSTER = "Redis Cluster"
+CLUSTER_FAULTS = {
+    "the master of the queue is killed, its replica takes over": ("fail_over", _STALE),
+    "the master of the queue is killed, and back before anybody takes over": ("restart", _ANEW),
+    "an operator has the replica take over": ("hand_over", _ANEW),
+    "the slot of the queue moves to another node": ("move", _ANEW),
+}
+
 
 def cells() -> Iterator[Cell]:
     for moment in MOMENTS:
         for fault, (strike, holds) in FAULTS.items():
             yield Cell(PART, moment, fault, REDIS, holds, scene="struck_redis", strike=strike)
+
+
+def cluster_cells() -> Iterator[Cell]:
+    for moment in MOMENTS:
+        for fault, (strike, holds) in CLUSTER_FAULTS.items():
+            yield Cell(CLUSTER, moment, fault, REDIS, holds, scene="struck_cluster", strike=strike)

@@ -12,7 +12,8 @@ SEED = 6
 
 
 def table() -> list[Cell]:
-    parts = (failpoints.cells, failpoints.named_moments, servers.cells, redis.cells, files.cells, environment.cells)
+    announcing = (redis.cells, redis.cluster_cells)
+    parts = (failpoints.cells, failpoints.named_moments, servers.cells, *announcing, files.cells, environment.cells)
     cells = [cell for part in parts for cell in part()]
     names = [cell.name for cell in cells]
     assert len(names) == len(set(names)), f"twice: {sorted(name for name in names if names.count(name) > 1)}"
@@ -41,5 +42,5 @@ def _features(cell: Cell) -> set[tuple[str, ...]]:
 
 def _cost_s(cell: Cell) -> float:
     """About so long a cell takes: some wait for a lease to run out, a server takes longer than a file."""
-    waits = {"hang": 3.0, "stop": 2.0, "kill9": 1.5}.get(cell.strike, 1.0)
+    waits = {"hang": 3.0, "stop": 2.0, "kill9": 1.5, "fail_over": 3.0}.get(cell.strike, 1.0)
     return waits + (0.0 if cell.store == SQLITE else 0.7)

@@ -67,6 +67,22 @@ def test_always_full_lanes_stay_within_one_job_of_their_ideal_share(
             assert abs(served[lane] - served.total() * weight / whole) < 1 + 1e-6
 
 
+@settings(max_examples=150)
+@given(weights_of_lanes, st.lists(st.integers(1, 60) | st.just(1), min_size=1, max_size=80))
+def test_every_lane_with_a_weight_is_served_within_the_time_of_two_of_its_jobs(
+    weights: dict[Lane, float], capacities: list[int]
+) -> None:
+    """However light it is: among as many jobs as are worth two of its own, one is its own."""
+    backlog = Backlog(Quotas(weights), dict.fromkeys(weights, ENDLESS))
+    whole = sum(weights.values())
+    gaps = dict.fromkeys(weights, 0)
+    for fetch, capacity in enumerate(capacities):
+        got = backlog.round(capacity, now_s=fetch * 0.4)
+        for lane, weight in weights.items():
+            gaps[lane] = 0 if got[lane] else gaps[lane] + capacity
+            assert gaps[lane] <= 2 * whole / weight + 1e-6
+
+
 def test_a_heavy_lane_does_not_take_the_spare_slots_of_many_light_ones() -> None:
     weights = {Lane("default", number): weight for number, weight in enumerate((1.0, 60.0, 3.0, 3.0, 3.0, 1.0, 1.0))}
     backlog = Backlog(Quotas(weights), dict.fromkeys(weights, ENDLESS))

@@ -13,6 +13,7 @@ from holdfast.core.announcement import Announcement
 from holdfast.core.errors import StoreError, StoreUnavailable
 from holdfast.core.fairness import Lane
 from holdfast.core.job import ClaimedJob, JobId, NewJob, WorkerId
+from holdfast.core.loss import alone
 from holdfast.core.settlement import Crashed, HandBack, Settlement
 from holdfast.core.state import State
 from holdfast.stores.base import Claim, Hint, Inserted, InsertResult
@@ -120,7 +121,7 @@ class Dispatching:
     def _unannounced(self, places: Iterable[Place], hints: Hint) -> Hint:
         if self._announce is None or Hint.READY not in hints:
             return hints
-        told = [_announcement(place.job_id, place.queue, place.priority, place.tag) for place in places]
+        told = [_announcement(each.job_id, each.queue, each.priority, each.tag, each.losses) for each in places]
         return hints & ~Hint.READY if told and self._announce(told) else hints
 
     async def returned(self, settlements: Sequence[Settlement]) -> None:
@@ -138,13 +139,14 @@ class Dispatching:
 
     async def ready_jobs(self, queue: str, *, limit: int) -> list[Announcement]:
         rows = await self._engine.query("dispatch.ready_jobs", queue, limit)
-        return [_announcement(job_id, queue, priority, tag) for job_id, priority, tag in rows]
+        return [_announcement(job_id, queue, *place) for job_id, *place in rows]
 
     async def installation(self) -> str:
         [(made,)] = await self._engine.query("dispatch.installation")
         return str(made)
 
 
-def _announcement(job_id: Any, queue: str, priority: int, tag: int) -> Announcement:
-    """Where jobs have tags, their order decides: nobody is to have this one before others."""
-    return Announcement(Lane(queue, priority), None if tag else job_id)
+def _announcement(job_id: Any, queue: str, priority: int, tag: int, losses: int) -> Announcement:
+    """Where jobs have tags, their order decides: nobody is to have this one before others. And what must run alone is
+    claimed by nobody who was told its id: he has to look into its lane to hear that there is such a job."""
+    return Announcement(Lane(queue, priority), None if tag or alone(losses) else job_id)

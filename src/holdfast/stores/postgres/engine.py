@@ -84,6 +84,7 @@ class Engine:
             try:
                 async with line.connection() as connection, connection.transaction(isolation="read_committed"):
                     tx = await self._tx(connection, timed=timed)
+                    tx.is_last_try = not more
                     result = await operation(tx)
                     await tx.close_verb()
                     await afailpoint(f"{verb}.inside")

@@ -58,8 +58,11 @@ class FlowVerbs:
     async def rules(self) -> Rules:
         return rules_of(map(tuple, await self._engine.query("rules.all")))
 
-    async def set_limit(self, name: str, *, size: int | None, pace: Pace | None, by: str) -> None:
-        await self._rule("set_limit", partial(rules.set_limit, name=name, size=size, pace=pace, by=by))
+    async def set_limit(
+        self, name: str, *, size: int | None, pace: Pace | None, by: str, only: Collection[str] | None = None
+    ) -> tuple[int | None, Pace | None]:
+        setting = partial(rules.set_limit, name=name, size=size, pace=pace, by=by, only=only)
+        return await self._rule("set_limit", setting)
 
     async def set_paused(self, *, task: str | None = None, tenant: str | None = None, paused: bool, by: str) -> None:
         await self._rule("set_paused", partial(rules.set_paused, task=task, tenant=tenant, paused=paused, by=by))
@@ -67,11 +70,12 @@ class FlowVerbs:
     async def set_breaker(self, name: str, *, closed: bool, by: str) -> None:
         await self._rule("set_breaker", partial(rules.set_breaker, name=name, closed=closed, by=by))
 
-    async def _rule(self, verb: str, operation: Callable[[Tx], Awaitable[None]]) -> None:
+    async def _rule(self, verb: str, operation: Callable[[Tx], Awaitable[T]]) -> T:
         """From the commit on it holds; and everybody who waits may be concerned."""
-        await self._engine.transact(verb, self._engine.verbs, operation)
+        result, _ = await self._engine.transact(verb, self._engine.verbs, operation)
         await serving.make_all_due(self._engine)
         self._wakeups.tell(Hint.TIMER)
+        return result
 
     async def set_tenant_weight(self, tenant: str, weight: float | None, *, by: str = "") -> None:
         setting = partial(rules.set_tenant_weight, tenant=tenant, weight=weight, by=by)

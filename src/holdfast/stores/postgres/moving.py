@@ -36,7 +36,7 @@ async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, prio
     """Those that wait; ready ones go to the tail of the new lane, in the order given. Those that are there already keep
     their places, so that a repeated call is the same as one."""
     # Held first: from then on nobody else moves them, so that what is read next holds.
-    free = {row[0] for row in await tx.fetch("moving.ready", job_ids)}
+    free = {row["job_id"]: row["losses"] for row in await tx.fetch("moving.ready", job_ids)}
     waiting_in = {row["job_id"]: row["queue"] for row in await tx.fetch("moving.parked", job_ids)}
     lanes = {}
     for job_id, old_queue, old_priority, _ in await tx.fetch("moving.lanes", job_ids):
@@ -59,7 +59,7 @@ async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, prio
         tx.parked(old_queue, -1)
         tx.parked(lanes[job_id][1][0])
     # Last, so that nobody has to wait for tags for longer than needed.
-    places = [Place(job_id, *lanes[job_id][1]) for job_id in (*parked, *ready)]
+    places = [Place(job_id, *lanes[job_id][1], losses=free.get(job_id, 0)) for job_id in (*parked, *ready)]
     if not tx.tenanted.isdisjoint(place.queue for place in places):
         places = await tagged(tx, places)
     waiting, tails = places[: len(parked)], places[len(parked) :]
@@ -72,6 +72,7 @@ async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, prio
     )
     if ready:
         tx.hints |= Hint.READY
+        tx.entered += tails  # what was announced of them is in the streams of their old lanes
     return len(moved)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.gates import NO_RULES, Admission, Barrier, Candidate, Passed, Place, Rules, Skipped, Waits, admit
 from holdfast.core.gates_text import read_gates
@@ -41,7 +41,15 @@ class Judged(NamedTuple):
 async def claim_attached(tx: Tx, worker: WorkerId, job_ids: Sequence[JobId]) -> Judged:
     """Those of these jobs that may run now; the others are parked or ended on the way. Each is to be named once: who is
     judged twice may both run and wait."""
+    await hear_out(tx)
     return await take(tx, worker, await tx.fetch("passing.pick", worker, job_ids))
+
+
+async def hear_out(tx: Tx) -> None:
+    """What operators say between two statements of a claim makes it begin anew; not for ever, however much they say.
+    First of all, while we hold nothing that they may wait for."""
+    if tx.is_last_try:
+        await tx.fetch("rules.still")
 
 
 async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> Judged:
@@ -77,10 +85,10 @@ async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> Judged:
         for row, at in skipped
     ]
     await end_jobs(tx, endings)
-    waiting = [(row["job_id"], verdict, LAST) for row, _, verdict in verdicts if isinstance(verdict, Waits)]
+    waiting = [(row["job_id"], verdict) for row, _, verdict in verdicts if isinstance(verdict, Waits)]
     await replace_others(tx, waiting)
     jobs = [_claimed(row, tokens[row["job_id"]]) for row, _, verdict in verdicts if isinstance(verdict, Passed)]
-    return Judged(jobs, frozenset(verdict.at for _, verdict, _ in waiting), rules)
+    return Judged(jobs, frozenset(verdict.at for _, verdict in waiting), rules)
 
 
 def _candidate(row: Record) -> Candidate:
@@ -156,15 +164,10 @@ def _columns(rows: Sequence[tuple[object, ...]], count: int) -> list[list[object
     return list(map(list, zip(*rows, strict=True))) if rows else [[] for _ in range(count)]
 
 
-LAST: Final = 2**63 - 1
-
-
-async def replace_others(tx: Tx, waiting: Sequence[tuple[JobId, Waits, int]]) -> None:
-    """Of those who wait, in order, some replace whoever runs or waits there: the newest is left, and runs next.
-
-    With each the place in the queue up to which others are older; where it has just come, all of them are.
-    """
-    for index, (job_id, verdict, seq) in enumerate(waiting):
+async def replace_others(tx: Tx, waiting: Sequence[tuple[JobId, Waits]]) -> None:
+    """Of those who have come to a gate, in order, some replace whoever runs or waits there: who came last is left, and
+    runs next."""
+    for index, (job_id, verdict) in enumerate(waiting):
         if not verdict.replaces:
             continue
         reason, place = f"replaced by {job_id}", verdict.at
@@ -173,8 +176,8 @@ async def replace_others(tx: Tx, waiting: Sequence[tuple[JobId, Waits, int]]) ->
         kept = await tx.fetch("passing.leave_ready", *place)
         for row in kept:
             tx.left_ready(row["queue"])
-        later = [other for other, _, _ in waiting[index:]]
-        gone = await tx.fetch("passing.leave_line", *place, later, seq)
+        later = [other for other, _ in waiting[index:]]
+        gone = await tx.fetch("passing.leave_gate", *place, later)
         for row in gone:
             tx.parked(row["queue"], -1)
         gone += kept

@@ -8,7 +8,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from holdfast.core.queue import MOST_COUNTED, MOST_SAMPLED, RATES_OVER_S, QueueInfo, QueueRates, QueueSettings
+from holdfast.core.queue import (
+    MOST_COUNTED,
+    MOST_SAMPLED,
+    RATES_OVER_S,
+    QueueInfo,
+    QueueRates,
+    QueueSettings,
+    last_priorities,
+)
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres.rules import record_change
@@ -29,7 +37,15 @@ async def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collec
         settings = replace(current, **{name: getattr(settings, name) for name in only})
     await tx.fetch("queues.put", queue, *to_row(settings))
     await record_change(tx, by, "queue", queue, queue_words(current), queue_words(settings))
+    if last_priorities(settings) != last_priorities(current):
+        await tx.fetch("serving.step_forward", queue)
     tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED
+
+
+def last_lanes(rows: Sequence[Record]) -> tuple[list[str], list[int]]:
+    """Queues and priorities of which jobs are started only when nothing else is ready, as statements take them."""
+    lanes = [(queue, priority) for queue, *row in rows for priority in last_priorities(from_row(*row))]
+    return [queue for queue, _ in lanes], [priority for _, priority in lanes]
 
 
 def settings_of(rows: Sequence[Record]) -> dict[str, QueueSettings]:

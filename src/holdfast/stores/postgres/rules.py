@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from holdfast.core.breaker import CLOSED
@@ -26,10 +27,15 @@ from holdfast.stores.rule_rows import (
 )
 
 
-async def set_limit(tx: Tx, name: str, *, size: int | None, pace: Pace | None, by: str) -> None:
-    """The whole of what is said about a limit; nothing any more, if both are None."""
+async def set_limit(
+    tx: Tx, name: str, *, size: int | None, pace: Pace | None, by: str, only: Collection[str] | None
+) -> tuple[int | None, Pace | None]:
+    """The whole of what is said about a limit, or a part of it; nothing any more, if both are None."""
     await tx.fetch("rules.alone")
     before = rules_of(map(tuple, await tx.fetch("rules.limit", name)))
+    if only is not None:
+        size = size if "size" in only else before.sizes.get(name)
+        pace = pace if "pace" in only else before.paces.get(name)
     if size is None and pace is None:
         await tx.fetch("rules.drop", LIMIT, name)
     else:
@@ -37,6 +43,7 @@ async def set_limit(tx: Tx, name: str, *, size: int | None, pace: Pace | None, b
     words = limit_words(before.sizes.get(name), before.paces.get(name))
     await record_change(tx, by, "limit", name, words, limit_words(size, pace))
     tx.hints |= Hint.SETTINGS
+    return size, pace
 
 
 async def set_paused(tx: Tx, *, task: str | None, tenant: str | None, paused: bool, by: str) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Skipped, Usage, Waits, admit
 from holdfast.core.gates_text import read_gates
+from holdfast.core.queue import share_of
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.flow import Served
@@ -22,6 +23,7 @@ from holdfast.stores.postgres.end import Ending, end_jobs
 from holdfast.stores.postgres.holding import Held, hold, moment, places_for, read_rules
 from holdfast.stores.postgres.passing import place_of, replace_others
 from holdfast.stores.postgres.transaction import Tx
+from holdfast.stores.queue_rows import from_row
 
 if TYPE_CHECKING:
     from asyncpg import Record
@@ -137,6 +139,8 @@ class _Line:
         self.let_go: list[tuple[Record, tuple[Place, ...]]] = []
         """With the slots that they take."""
         self.moved: list[tuple[Record, Waits]] = []
+        self.stepped_behind: list[Record] = []
+        """Those who come last, met before others: they have to let these go first."""
         self.skipped: list[tuple[Record, Skipped]] = []
         self.due: dict[Place, float | None] = {}
         """When to look at the gates again that were served."""
@@ -146,11 +150,17 @@ class _Line:
         """Rates of which tokens are meant for those who were let go."""
         self.probed: set[Place] = set()
         """Breakers that are to be tried by one who was let go."""
+        self.left_to_last = False
+        """Whether somebody was let go to whom slots are left, and none is kept."""
         self.full_at: dict[str, float] = {}
         """Of rates whose pace was made quicker."""
 
+    def untold(self, place: Place) -> bool:
+        """Whether somebody was let go as a probe, or for what is left of a limit: he has nothing that he would free."""
+        return place in self.probed or (self.left_to_last and place.barrier is Barrier.LIMIT)
+
     def __len__(self) -> int:
-        return len(self.let_go) + len(self.moved) + len(self.skipped)
+        return len(self.let_go) + len(self.moved) + len(self.skipped) + len(self.stepped_behind)
 
 
 async def _serve_some(tx: Tx, places: Sequence[Place], limit: int) -> tuple[Count, set[Place]]:
@@ -160,11 +170,11 @@ async def _serve_some(tx: Tx, places: Sequence[Place], limit: int) -> tuple[Coun
     held = await hold(tx, places_for(preview, rules) | set(places), [], rules)
     line = _Line()
     for place in places:
-        waiters = await tx.fetch("serving.waiters", *place, many)
+        waiters = await tx.fetch("serving.line", *place, many)
         line.due[place] = _judge(place, waiters, held, line, limit=limit, many=many)
-    await _write(tx, line)
     again = {place for place, at in line.due.items() if at == held.usage.now}
-    return Count(len(line.let_go), len(line.moved) + len(line.skipped)), again
+    await _write(tx, line, again)
+    return Count(len(line.let_go), len(line) - len(line.let_go)), again
 
 
 def _candidate(row: Record) -> Candidate:
@@ -174,6 +184,9 @@ def _candidate(row: Record) -> Candidate:
 def _judge(place: Place, waiters: Sequence[Record], held: Held, line: _Line, *, limit: int, many: int) -> float | None:
     """Go along the line up to the first who has to stay; when to come again."""
     now = held.usage.now
+    if place.barrier is not Barrier.PAUSED and (early := [row for row in waiters if _is_early(row)]):
+        line.stepped_behind += early
+        return now
     for row in waiters:
         if len(line) >= limit:
             return now
@@ -183,10 +196,12 @@ def _judge(place: Place, waiters: Sequence[Record], held: Held, line: _Line, *, 
         candidate = _candidate(row)
         if not places_for([candidate], held.usage.rules) <= held.places:  # he came after we had looked
             return now
+        last = _comes_last(row)
         verdict = _ask(candidate, held.usage, served=row["served"])
         if isinstance(verdict, Passed):
             slots = [each for each in verdict.takes if each.barrier is Barrier.LIMIT]
-            line.let_go.append((row, tuple(slots) if row["served"] else ()))
+            line.let_go.append((row, tuple(slots) if row["served"] and not last else ()))
+            line.left_to_last |= last
             line.spent.update(verdict.spends)
             if row["served"]:
                 line.probed.update(each for each in verdict.takes if each.barrier is Barrier.BREAKER)
@@ -196,17 +211,29 @@ def _judge(place: Place, waiters: Sequence[Record], held: Held, line: _Line, *, 
             if place.barrier is Barrier.RATE and place.key not in line.spent:
                 # Its pace may be quicker now. What others have spent here is not spent before their claim.
                 line.full_at[place.key] = held.usage.full_at[place.key]
-            if verdict.until is None and place in line.probed:  # if he is never claimed, nobody would tell
+            if verdict.until is None and line.untold(place):  # if he is never claimed, nobody would tell
                 return now + _AGAIN_S
             return None if verdict.until is None else max(verdict.until, now + _SOON_S)
         else:
-            if verdict.until is None and verdict.at in line.probed:  # the same for whoever goes on to that breaker
+            if verdict.until is None and line.untold(verdict.at):  # the same for whoever goes on to that gate
                 verdict = verdict._replace(until=now + _AGAIN_S)
             line.moved.append((row, verdict))
     if len(waiters) == many:
         return now
     line.over.add(place)
     return None
+
+
+def _comes_last(row: Record) -> bool:
+    """Started only when nothing else is ready: it gets what is left, and nothing is kept for it until it runs."""
+    if not row["served"] or row["weight"] is None or (row["weight"] and row["weights"] is None):
+        return False
+    settings = from_row(paused=False, high=None, low=None, weight=row["weight"], weights=row["weights"])
+    return not share_of(settings, row["priority"])
+
+
+def _is_early(row: Record) -> bool:
+    return not row["behind"] and row["task"] is not None and _comes_last(row)
 
 
 def _ask(candidate: Candidate, usage: Usage, *, served: bool) -> Admission:
@@ -217,7 +244,7 @@ def _ask(candidate: Candidate, usage: Usage, *, served: bool) -> Admission:
     return verdict
 
 
-async def _write(tx: Tx, line: _Line) -> None:
+async def _write(tx: Tx, line: _Line, again: set[Place]) -> None:
     gone = [row for row, _ in line.let_go] + [row for row, _ in line.skipped]
     found = await tx.fetch("serving.unpark", [row["job_id"] for row in gone]) if gone else ()
     lanes = {job_id: {"queue": queue, "priority": priority} for job_id, queue, priority in found}
@@ -237,15 +264,20 @@ async def _write(tx: Tx, line: _Line) -> None:
             for row, verdict in line.skipped
         ],
     )
+    if line.stepped_behind:
+        await tx.fetch("serving.step_behind", [row["job_id"] for row in line.stepped_behind])
     await tx.many("serving.move", [(row["job_id"], *verdict.at) for row, verdict in line.moved])
     await tx.many("serving.fill", [(key, moment(full_at)) for key, full_at in line.full_at.items()])
-    due = [(*place, None if at is None else moment(at), place in line.over) for place, at in line.due.items()]
-    await tx.many("serving.set_due", due)
+    due = [
+        (*place, None if at is None else moment(at), place in line.over, place in again)
+        for place, at in line.due.items()
+    ]
+    await tx.many("serving.look_again", due)
     later: dict[Place, float] = {}
     for _, verdict in line.moved:
         if verdict.until is not None:
             later[verdict.at] = min(later.get(verdict.at, verdict.until), verdict.until)
     await tx.many("serving.due_by", [(*place, moment(at)) for place, at in later.items()])
-    await replace_others(tx, [(row["job_id"], verdict, row["seq"]) for row, verdict in line.moved])
+    await replace_others(tx, [(row["job_id"], verdict) for row, verdict in line.moved])
     if later or any(at is not None for at in line.due.values()):
         tx.hints |= Hint.TIMER

@@ -14,7 +14,7 @@ from holdfast.core.backpressure import Watermarks
 from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
-from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings
+from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings, last_priorities
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
@@ -315,7 +315,8 @@ class PostgresStore(ClaimVerbs, ApiKeyVerbs):
         await self._do("set_queue", partial(queues.set_queue, queue=queue, settings=settings, only=only, by=by))
         self._gates.forget()
         self.dispatch.set(queue)
-        if settings.paused and (only is None or "paused" in only):  # what was kept for its jobs is for others now
+        if settings.paused or last_priorities(settings):
+            # What was kept for jobs that nobody comes for now, or only at last, is for others.
             await sweep.hand_on(self._engine, await self._engine.query("serving.kept_for", queue))
 
     async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:

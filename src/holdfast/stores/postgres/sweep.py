@@ -14,6 +14,7 @@ from holdfast.core.gates_text import read_gates
 from holdfast.stores.base import Swept
 from holdfast.stores.postgres.end import count_arrivals, release
 from holdfast.stores.postgres.holding import breaker_state, hold, places_for, read_rules
+from holdfast.stores.postgres.queues import last_lanes
 from holdfast.stores.postgres.serving import SERVED_AT_ONCE, columns_of, look_after, serve
 from holdfast.stores.postgres.transaction import Tx
 
@@ -41,8 +42,10 @@ async def sweep(tx: Tx, *, limit: int) -> Swept:
 async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
     """Slots freed, waiters let go. One gate at a time, and none that somebody has in hand, who may be frozen."""
     slots = unparked = 0
-    for kind, key in await engine.query("serving.stale", limit):
-        freed, _ = await engine.transact("sweep", engine.verbs, partial(_drop_stale_slots, kind=kind, key=key))
+    last = last_lanes(await engine.query("queues.weighed"))
+    for kind, key in await engine.query("serving.kept_in_vain", limit, *last):
+        dropping = partial(_drop_stale_slots, kind=kind, key=key, last=last)
+        freed, _ = await engine.transact("sweep", engine.verbs, dropping)
         slots += freed
         if freed:
             await engine.query("serving.look_after", [kind], [key], False)
@@ -58,24 +61,26 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
     return slots, unparked
 
 
-async def _drop_stale_slots(tx: Tx, *, kind: str, key: str) -> int:
+async def _drop_stale_slots(tx: Tx, *, kind: str, key: str, last: tuple[list[str], list[int]]) -> int:
     await tx.fetch("serving.make_gates", [kind], [key])
     if not await tx.fetch("serving.try_hold", kind, key):
         return 0
-    return len(await tx.fetch("serving.drop_stale_slots", kind, key))
+    return len(await tx.fetch("serving.drop_kept_in_vain", kind, key, *last))
 
 
 async def hand_on(engine: Engine, gates: Collection[Record]) -> None:
-    """Slots that were kept for jobs in a queue that is paused now are for others; whoever waits a moment does it."""
+    """Slots that were kept for jobs in a queue that is paused now, or comes last, are for others; whoever waits a
+    moment does it."""
+    last = last_lanes(await engine.query("queues.weighed")) if gates else ([], [])
     for kind, key in gates:
         with contextlib.suppress(StoreUnavailable):
-            await engine.transact("sweep", engine.verbs, partial(_hand_on, kind=kind, key=key))
+            await engine.transact("sweep", engine.verbs, partial(_hand_on, kind=kind, key=key, last=last))
     await look_after(engine, [Place(Barrier(kind), key) for kind, key in gates])
 
 
-async def _hand_on(tx: Tx, *, kind: str, key: str) -> None:
+async def _hand_on(tx: Tx, *, kind: str, key: str, last: tuple[list[str], list[int]]) -> None:
     await hold(tx, [Place(Barrier(kind), key)], [], NO_RULES)
-    await tx.fetch("serving.drop_stale_slots", kind, key)
+    await tx.fetch("serving.drop_kept_in_vain", kind, key, *last)
 
 
 async def _neglected(engine: Engine) -> list[Place]:

@@ -53,6 +53,7 @@ class Tx:
         "freed",
         "hints",
         "is_guest",
+        "is_last_try",
         "now",
         "returned",
         "tenanted",
@@ -71,6 +72,8 @@ class Tx:
         self.now = now
         self.is_guest = is_guest
         """The transaction is a user's: others must not wait for anything in it."""
+        self.is_last_try = False
+        """Whether nobody repeats it any more if it is rolled back."""
         self.tenanted = tenanted
         """Queues with tenants, as far as this process knows."""
         self.hints = Hint.NOTHING

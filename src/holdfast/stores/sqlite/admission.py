@@ -43,7 +43,7 @@ def hold_back(tx: Tx, job: Standing, admission: Admission) -> None:
             if job.candidate.has:
                 free_slots(tx, [job.job_id])
             if job.parked:
-                tx.db.execute(SQL["park_elsewhere"], (*at, job.job_id))
+                tx.db.execute(SQL["park_elsewhere"], (*at, job.seq, job.job_id))
             else:
                 park(tx, (job.job_id, *at, job.tag, job.seq, job.attempt, job.losses, job.crashes), job.queue)
             if until is not None:

@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.core.breaker import Phase
 from holdfast.core.gates import Barrier, Candidate, Passed, Place, Rules, Usage, places_of
 from holdfast.stores.base import Hint
+from holdfast.stores.parking import BEHIND
 from holdfast.stores.rule_rows import rules_of
 from holdfast.stores.sqlite import breakers
 from holdfast.stores.sqlite.statements import load
@@ -73,9 +74,15 @@ def forget_slots(tx: Tx, job_ids: Sequence[bytes]) -> None:
     tx.db.executemany(SQL["forget"], [(job_id,) for job_id in job_ids])
 
 
-def free_reserved(tx: Tx, queue: str) -> None:
-    """Nobody claims from this queue any more: the slots that were given to jobs of it go to others."""
-    note_freed(tx, tx.db.execute(SQL["free_reserved"], (queue,)).fetchall())
+def free_reserved(tx: Tx, queue: str, priorities: Iterable[int]) -> None:
+    """Nobody claims from these lanes any more, or only when nothing else is ready: the slots that were given to jobs of
+    them go to others."""
+    note_freed(tx, tx.db.execute(SQL["free_reserved"], (queue, json.dumps(list(priorities)))).fetchall())
+
+
+def step_forward(tx: Tx, queue: str) -> None:
+    """Who stands behind the others of a line because its lane came last has its place again."""
+    tx.db.execute(SQL["step_forward"], (queue, BEHIND))
 
 
 def note_freed(tx: Tx, rows: Iterable[tuple[str, str]]) -> None:

@@ -10,6 +10,7 @@ from holdfast.core.job import JobId
 from holdfast.core.queue import MOST_COUNTED
 from holdfast.stores.base import Hint
 from holdfast.stores.flow import Position
+from holdfast.stores.parking import BEHIND
 from holdfast.stores.sqlite.gates import free_slots
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tenants import give_tags, mark_tenanted
@@ -69,7 +70,7 @@ def _to_the_tail(tx: Tx, rows: Sequence[TailRow]) -> None:
 def _move_parked(tx: Tx, job_id: bytes, old_queue: str, lane: tuple[str, int]) -> None:
     """Its tag says where it stood in its old lane; in the new one it stands at the tail."""
     [tag] = give_tags(tx, [(*lane, job_id, 0, 0, 0)])
-    tx.db.execute(SQL["set_parked"], (lane[0], tag, job_id))
+    tx.db.execute(SQL["set_parked"], (lane[0], tag, BEHIND, job_id))
     tx.left_parked(old_queue, 1)
     tx.entered_parked(lane[0], 1)
 

@@ -9,12 +9,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from holdfast.core.queue import MOST_SAMPLED, RATES_OVER_S, QueueInfo, QueueRates, QueueSettings
+from holdfast.core.priority import PRIORITIES
+from holdfast.core.queue import MOST_SAMPLED, RATES_OVER_S, QueueInfo, QueueRates, QueueSettings, last_priorities
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
 from holdfast.stores.queue_rows import from_row, rates_of, to_row
 from holdfast.stores.rule_rows import queue_words
-from holdfast.stores.sqlite.gates import free_reserved
+from holdfast.stores.sqlite.gates import free_reserved, step_forward
 from holdfast.stores.sqlite.rules import record_change
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
@@ -29,8 +30,11 @@ def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[s
         settings = replace(before, **{name: getattr(settings, name) for name in only})
     tx.db.execute(SQL["set"], (queue, *to_row(settings)))
     record_change(tx, by=by, what="queue", name=queue, before=queue_words(before), after=queue_words(settings))
-    if settings.paused:
-        free_reserved(tx, queue)
+    last = last_priorities(settings)
+    if last != last_priorities(before):
+        step_forward(tx, queue)
+    if settings.paused or last:
+        free_reserved(tx, queue, PRIORITIES if settings.paused else last)
     tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,17 +49,23 @@ def setting_changes(db: sqlite3.Connection, *, limit: int, before: int | None) -
     ]
 
 
-def set_limit(tx: Tx, name: str, *, size: int | None, pace: Pace | None, by: str) -> None:
-    """The whole of what operators say about a limit."""
+def set_limit(
+    tx: Tx, name: str, *, size: int | None, pace: Pace | None, by: str, only: Collection[str] | None
+) -> tuple[int | None, Pace | None]:
+    """The whole of what operators say about a limit, or only a part of it."""
     row = tx.db.execute(SQL["rule"], (LIMIT, name)).fetchone()
     known = rules_of([] if row is None else [(LIMIT, name, *row)])
     before = limit_words(known.sizes.get(name), known.paces.get(name))
+    if only is not None:
+        size = size if "size" in only else known.sizes.get(name)
+        pace = pace if "pace" in only else known.paces.get(name)
     if size is None and pace is None:
         tx.db.execute(SQL["drop"], (LIMIT, name))
     else:
         tx.db.execute(SQL["set"], (LIMIT, name, size, *(pace or (None, None, None))))
     record_change(tx, by=by, what="limit", name=name, before=before, after=limit_words(size, pace))
     _tell(tx)
+    return size, pace
 
 
 def set_paused(tx: Tx, *, task: str | None, tenant: str | None, paused: bool, by: str) -> None:

@@ -8,7 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Usage, Waits, admit
 from holdfast.core.gates_text import read_gates
+from holdfast.core.queue import last_priorities
 from holdfast.stores.flow import Served
+from holdfast.stores.parking import BEHIND
+from holdfast.stores.queue_rows import from_row
 from holdfast.stores.sqlite.admission import Standing, hold_back, unpark
 from holdfast.stores.sqlite.end import bury_headless
 from holdfast.stores.sqlite.gates import SQL as GATES
@@ -22,7 +25,7 @@ SQL = load("serve")
 SERVED_AT_ONCE: Final = 1000
 _FEW, _MANY = 2, 200  # waiters read at once: mostly one goes, and the next one stays
 _SOON_S = 0.001
-_UNTOLD_S = 5.0  # whoever was let go as a probe, and is never claimed, frees nothing that would tell
+_UNTOLD_S = 5.0  # whoever was let go without a slot, and is never claimed, frees nothing that would tell
 
 
 class _Outcome(NamedTuple):
@@ -94,12 +97,28 @@ def _place(row: tuple[str, str]) -> Place:
     return Place(Barrier(row[0]), row[1])
 
 
+class _Queue(NamedTuple):
+    """Who comes for those who wait, by queue."""
+
+    served: bool
+    last: frozenset[int]
+    """Priorities of which jobs are started only when nothing else is ready."""
+
+
+def _queue(tx: Tx, queue: str) -> _Queue:
+    (served,) = tx.db.execute(SQL["is_served"], (queue,)).fetchone()
+    weights = tx.db.execute(SQL["weights"], (queue,)).fetchone()
+    return _Queue(bool(served), frozenset(last_priorities(from_row(*weights)) if weights else ()))
+
+
 def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
     """Let the oldest who wait here go, until one has to go on waiting. Tokens and probes are only counted, not taken:
-    that is for the claim to do."""
+    that is for the claim to do. So it is with slots for jobs of lanes that come last: they get what is left, and keep
+    nothing from the others until they run (decision 0140)."""
     looked = unparked = moved = 0
+    kept_nothing = False
     usage: Usage | None = None
-    served: dict[str, bool] = {}
+    queues: dict[str, _Queue] = {}
     while looked < most:
         count = min(_FEW if not looked else _MANY, most - looked)
         rows = tx.db.execute(SQL["waiters"], (*place, count)).fetchall()
@@ -108,52 +127,68 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
         if usage is None:
             usage = Usage(tx.now, rules=read_rules(tx.db))
         waiters = [_waiter(row) for row in rows]
-        read_usage(tx, usage, [waiter.candidate for waiter in waiters])
-        for waiter in waiters:
+        read_usage(tx, usage, [waiter.candidate for waiter, _ in waiters])
+        stepped_behind = False
+        for waiter, behind in waiters:
+            if behind and stepped_behind:
+                break  # among those there may be older ones
             looked += 1
             if not waiter.candidate.task:
                 unpark(tx, waiter)
                 bury_headless(tx, waiter.job_id, waiter.attempt)
                 continue
-            if waiter.queue not in served:
-                served[waiter.queue] = bool(tx.db.execute(SQL["is_served"], (waiter.queue,)).fetchone()[0])
+            if waiter.queue not in queues:
+                queues[waiter.queue] = _queue(tx, waiter.queue)
             # Nobody waits for a job that nobody comes for: it takes what it needs when it is claimed, or waits again.
-            kept = served[waiter.queue]
-            at_gates = usage if kept else replace(usage, held=dict(usage.held), full_at=dict(usage.full_at))
+            served = queues[waiter.queue].served
+            comes_last = served and waiter.priority in queues[waiter.queue].last
+            if comes_last and not behind and place.barrier is not Barrier.PAUSED:
+                tx.db.execute(SQL["step_behind"], (BEHIND, waiter.job_id))
+                stepped_behind = True
+                moved += 1
+                continue
+            at_gates = usage if served else replace(usage, held=dict(usage.held), full_at=dict(usage.full_at))
             [admission] = admit([waiter.candidate], at_gates)
             if isinstance(admission, Waits) and admission.at == place:
                 if place.barrier is Barrier.RATE and not unparked:
                     # Its pace may have been made quicker; what others here have spent is not spent before their claim.
                     tx.db.execute(GATES["spend"], (place.key, usage.full_at[place.key]))
-                return _Outcome(unparked, moved, _again_at(tx, admission, probed=bool(unparked)))
+                untold = kept_nothing or (bool(unparked) and place.barrier is Barrier.BREAKER)
+                return _Outcome(unparked, moved, _again_at(tx, admission, untold=untold))
             if not isinstance(admission, Passed):
-                hold_back(tx, waiter, _looked_after(tx, admission))
+                hold_back(tx, waiter, _looked_after(tx, admission, untold=kept_nothing))
                 moved += isinstance(admission, Waits)
                 continue
             unpark(tx, waiter)
-            if kept:
+            if served and not comes_last:
                 slots = [(*each, waiter.job_id) for each in admission.takes if each.barrier is Barrier.LIMIT]
                 tx.db.executemany(GATES["take"], slots)
+            kept_nothing = kept_nothing or comes_last
             tx.enter_ready([waiter.ready])
             unparked += 1
     return _Outcome(unparked, moved, tx.now)
 
 
-def _looked_after(tx: Tx, admission: Admission) -> Admission:
-    """Whoever goes on to a breaker may wait there for a probe that was only let go, which tells nothing either."""
-    if isinstance(admission, Waits) and admission.at.barrier is Barrier.BREAKER and admission.until is None:
-        return admission._replace(until=tx.now + _UNTOLD_S)
-    return admission
+def _looked_after(tx: Tx, admission: Admission, *, untold: bool) -> Admission:
+    """Whoever goes on to a breaker may wait there for a probe that was only let go, which tells nothing either; or for
+    a slot that was left to one who comes last."""
+    if not isinstance(admission, Waits) or admission.until is not None:
+        return admission
+    probed = admission.at.barrier is Barrier.BREAKER
+    return admission._replace(until=tx.now + _UNTOLD_S) if probed or untold else admission
 
 
-def _again_at(tx: Tx, waits: Waits, *, probed: bool) -> float | None:
+def _again_at(tx: Tx, waits: Waits, *, untold: bool) -> float | None:
     if waits.until is not None:
         return max(waits.until, tx.now + _SOON_S)
-    return tx.now + _UNTOLD_S if probed and waits.at.barrier is Barrier.BREAKER else None
+    return tx.now + _UNTOLD_S if untold else None
 
 
-def _waiter(row: tuple[Any, ...]) -> Standing:
-    """Without a task where its body is gone."""
+def _waiter(row: tuple[Any, ...]) -> tuple[Standing, bool]:
+    """Without a task where its body is gone; and whether it stands behind the others."""
     job_id, queue, tag, seq, attempt, losses, crashes, priority, task, tenant, gates = row
     candidate = Candidate(task or "", queue, tenant or "", read_gates(gates))
-    return Standing(job_id, queue, priority or 0, tag, seq, attempt, losses, crashes, candidate, parked=True)
+    standing = Standing(
+        job_id, queue, priority or 0, tag, seq % BEHIND, attempt, losses, crashes, candidate, parked=True
+    )
+    return standing, seq >= BEHIND

@@ -274,8 +274,11 @@ class SqliteStore:
     async def rules(self) -> Rules:
         return await self._reader.query(gates.read_rules)
 
-    async def set_limit(self, name: str, *, size: int | None, pace: Pace | None, by: str) -> None:
-        await self._writer.submit("set_limit", partial(rules.set_limit, name=name, size=size, pace=pace, by=by))
+    async def set_limit(
+        self, name: str, *, size: int | None, pace: Pace | None, by: str, only: Collection[str] | None = None
+    ) -> tuple[int | None, Pace | None]:
+        setting = partial(rules.set_limit, name=name, size=size, pace=pace, by=by, only=only)
+        return await self._writer.submit("set_limit", setting)
 
     async def set_paused(self, *, task: str | None = None, tenant: str | None = None, paused: bool, by: str) -> None:
         setting = partial(rules.set_paused, task=task, tenant=tenant, paused=paused, by=by)

@@ -17,7 +17,7 @@ async def _changes(store: Store) -> list[SettingChange]:
     return await store.setting_changes(limit=PLENTY)
 
 
-async def _twice(store: Store, what: str, name: str, one: Awaitable[None], other: Awaitable[None]) -> None:
+async def _twice(store: Store, what: str, name: str, one: Awaitable[object], other: Awaitable[object]) -> None:
     """A setting that is changed by one and then by another: both are on record, and the one follows the other."""
     before = await _changes(store)
     await one

@@ -25,6 +25,7 @@ from holdfast.testing.contracts import (
     inspect,
     joins,
     keys,
+    last_lanes,
     leader,
     leases,
     limits,
@@ -64,6 +65,7 @@ CHECKS: dict[str, Check] = _collect(
     [
         insert,
         keys,
+        last_lanes,
         unique,
         watermarks,
         draining,

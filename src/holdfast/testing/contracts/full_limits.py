@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.core.gates import Barrier, Place, SlotGate, WhenFull
+from holdfast.core.gates import Barrier, Place, RateGate, SlotGate, WhenFull
+from holdfast.core.rate import Pace
 from holdfast.core.settlement import Cancel
 from holdfast.core.state import State
 from holdfast.stores.base import CancelRequest, Store
 from holdfast.testing.contracts.arrange import (
     LANE,
+    LONG_S,
     Run,
     a_job,
     apply,
@@ -118,6 +120,25 @@ async def check_who_was_let_go_and_has_not_begun_is_replaced_as_well(store: Stor
     assert (found.state, found.reason) == (State.CANCELLED, f"replaced by {newer}"), f"it waits, as others do: {found}"
     await serve(store)
     assert [job.id for job in await drain(store, run.worker)] == [newer], "and the newest runs"
+
+
+async def check_who_comes_from_another_gate_replaces_as_any_newcomer_does(store: Store) -> None:
+    """The newest is who came to the limit last, wherever it has waited before."""
+    rate = RateGate("post", Pace(1, LONG_S, 1))
+    first = await start(store, gates=(rate,))
+    [late] = await insert(store, a_job(gates=(rate, REPLACE)))
+    assert await drain(store, first.worker) == [], "no token"
+    run = await start(store, worker=first.worker, gates=(REPLACE,))
+    [waiting] = await insert(store, a_job(gates=(REPLACE,)))
+    assert await drain(store, run.worker) == [], "it asks the other to stop"
+    await store.set_limit("post", size=None, pace=Pace(1, LONG_S, 2), by="me")  # there is a token
+    await serve(store)
+    assert (await info(store, late)).waits_at == REPLACE.key, "it has come to the limit"
+    found = await info(store, waiting)
+    assert (found.state, found.reason) == (State.CANCELLED, f"replaced by {late}"), f"only one is left: {found}"
+    await apply(store, run.worker, Cancel(run.id, run.token, "as it was asked"))
+    await serve(store)
+    assert [job.id for job in await drain(store, run.worker)] == [late]
 
 
 async def check_those_with_other_keys_are_left_alone(store: Store) -> None:

@@ -202,3 +202,16 @@ async def check_a_rule_about_another_concerns_nobody(store: Store) -> None:
     await store.set_limit("unknown", size=0, pace=None, by=ME)
     got = [job.id for job in await drain(store, await enlist(store))]
     assert got == ids, f"got {got}"
+
+
+async def check_a_part_of_a_limit_is_said_without_the_other(store: Store) -> None:
+    """Two operators at once: neither takes back what the other says, and both find in the record what was before."""
+    pace = Pace(5, 1.0, 5)
+    assert await store.set_limit("bank", size=3, pace=None, by="ada", only=("size",)) == (3, None)
+    assert await store.set_limit("bank", size=None, pace=pace, by="eve", only=("pace",)) == (3, pace), "what holds now"
+    assert await store.set_limit("bank", size=4, pace=None, by="ada", only=("size",)) == (4, pace)
+    rules = await store.rules()
+    assert (rules.sizes, rules.paces) == ({"bank": 4}, {"bank": pace}), f"got {rules}"
+    changes = await store.setting_changes(limit=3)
+    assert [change.before for change in changes[:-1]] == [change.after for change in changes[1:]], "one after the other"
+    assert [change.by for change in changes] == ["ada", "eve", "ada"]

@@ -7,6 +7,8 @@ Duties:
    that was back for a moment only is not tried more often than before.
 4. One that refuses again as soon as it is back (somebody else's key in place of ours, say) is left alone for longer and
    longer, up to a minute: a change of state is worth a line in the log, and not one every second.
+5. When something that a person has to mend stands in the way back, such as a password that was changed, that is said
+   once: what broke the connection may have been something else.
 """
 
 from __future__ import annotations
@@ -21,13 +23,14 @@ from holdfast.core.errors import ConfigError
 from holdfast.runtime.backoff import Backoff
 from holdfast.runtime.clock import Clock
 from holdfast.telemetry.hub import Telemetry
-from holdfast.telemetry.transport_events import TransportDown, TransportUp
+from holdfast.telemetry.transport_events import TransportDown, TransportRefused, TransportUp
 from holdfast.transports.redis_streams.address import Address
 from holdfast.transports.redis_streams.cluster_line import ClusterLine
 from holdfast.transports.redis_streams.examination import as_config_error, examine
 from holdfast.transports.redis_streams.line import Line, Way, all_of
+from holdfast.transports.redis_streams.sentinels import enter_master
 from holdfast.transports.redis_streams.slots import Place, Slots, slot_of
-from holdfast.transports.redis_streams.wire import Refusal, Unreachable, Wire, connect
+from holdfast.transports.redis_streams.wire import Refusal, Unreachable, Untrusted, Wire, connect
 
 #: A Redis that takes longer for an answer does not save anybody time: the store is as quick.
 ANSWER_S = 0.5
@@ -122,11 +125,17 @@ class Connection:
             self._distrust.reset()
         elif isinstance(error, Refusal):
             await asyncio.sleep(self._distrust.next())
+        said = str(error)
         while True:
             await asyncio.sleep(self._backoff.next())
             with contextlib.suppress(Exception):  # whatever it is: the next time it may be well
-                await self.attempt()
-                break
+                try:
+                    await self.attempt()
+                    break
+                except ConfigError as refused:
+                    if said != str(refused):
+                        said = str(refused)
+                        self._telemetry.emit(TransportRefused(self._address.place, said))
         self._returning = None
         self.is_up = True
         assert self._down_since_s is not None
@@ -135,10 +144,14 @@ class Connection:
         self._tell()
 
     async def attempt(self) -> None:
-        """Whether it takes what is written: it may be a replica, full, or unable to write to its disk."""
-        if self._address.is_cluster:
-            await self._slots.look()
-        await all_of([self._trial.ask("SET", key, "", "PX", 1, key=key) for key in self.key_of_each_server()])
+        """Whether it takes what is written: it may be a replica, full, or unable to write to its disk. ConfigError: a
+        person has to act."""
+        try:
+            if self._address.is_cluster:
+                await self._slots.look()
+            await all_of([self._trial.ask("SET", key, "", "PX", 1, key=key) for key in self.key_of_each_server()])
+        except Untrusted as error:
+            raise ConfigError(f"the Redis at {self._address.place} cannot be used: {error}") from error
 
     def key_of_each_server(self) -> list[str]:
         """Which nobody needs."""
@@ -151,6 +164,8 @@ class Connection:
         return self._address.place
 
     async def _connect(self, place: Place | None = None) -> Wire:
+        if self._address.master is not None and place is None:
+            return await enter_master(self._address, self._connect)
         wire = await self._enter(place)
         try:
             wire.run_id = await examine(

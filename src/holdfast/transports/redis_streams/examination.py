@@ -33,9 +33,14 @@ async def examine(wire: Wire, place: str, *, within_s: float, is_cluster: bool =
     return said.get("run_id", "")
 
 
+def is_denied(refusal: Refusal) -> bool:
+    """Whether it is about who we are."""
+    return refusal.code in _DENIED or "invalid password" in str(refusal).lower()
+
+
 def as_config_error(refusal: Refusal, place: str) -> ConfigError | None:
     """What a person has to change about a refused login; None for other refusals."""
-    if refusal.code in _DENIED or "invalid password" in str(refusal).lower():
+    if is_denied(refusal):
         return ConfigError(
             f"the Redis at {place} does not let us in ({refusal}): correct user and password in the setting redis, or "
             "give that user the rights for EVAL, INFO and streams"

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.core.errors import ConfigError
-from holdfast.transports.redis_streams.wire import Refusal, Unreachable, Wire
+from holdfast.transports.redis_streams.wire import Refusal, Unreachable, Untrusted, Wire
 
 SLOTS = 16_384
 #: Of each node that is asked which one has what.
@@ -62,19 +62,21 @@ class Slots:
     async def look(self) -> None:
         """Ask nodes until one knows who has what. Unreachable: none does, or some slots have no master now."""
         heard = []
+        untrusted: Untrusted | None = None
         for place in dict.fromkeys([*self.masters(), *self._seeds]):
             try:
                 async with asyncio.timeout(_ANSWER_S):
                     ranges = await self._ask(place)
             except (Unreachable, Refusal, TimeoutError) as error:
                 heard.append(f"{place[0]}:{place[1]}: {str(error) or 'no answer in time'}")
+                untrusted = untrusted or (error if isinstance(error, Untrusted) else None)
                 continue
             if (covered := sum(each.last - each.first + 1 for each in ranges)) < SLOTS:
                 heard.append(f"{place[0]}:{place[1]}: {SLOTS - covered} slots have no master")
                 continue
             self._ranges, self._moved = ranges, {}
             return
-        raise Unreachable(f"no node of the cluster says who has what: {'; '.join(heard)}")
+        raise untrusted or Unreachable(f"no node of the cluster says who has what: {'; '.join(heard)}")
 
     async def _ask(self, place: Place) -> list[Range]:
         wire = await self._enter(place)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import ssl
 from typing import Any, cast
 
 import hiredis
@@ -22,6 +23,10 @@ _NAME = "holdfast"
 
 class Unreachable(Exception):
     """No answer: the server is away, or does not behave like one."""
+
+
+class Untrusted(Unreachable):
+    """It is there, and its certificate is not one to trust: a person has to act."""
 
 
 class Refusal(Exception):
@@ -102,18 +107,16 @@ async def connect(address: Address, place: tuple[str, int] | None = None) -> Wir
     """A connection that is let in, to the right database; Unreachable or Refusal otherwise. `place`: a node."""
     try:
         async with asyncio.timeout(CONNECT_S):
-            if address.master is None:
-                return await _enter(address, *(place or address.hosts[0]))
-            return await _enter(address, *await _ask_sentinels(address))
+            return await _enter(address, *(place or address.hosts[0]))
     except TimeoutError:
         raise Unreachable(f"no connection within {CONNECT_S:g} s") from None
 
 
 async def _enter(address: Address, host: str, port: int) -> Wire:
-    wire = await _open(address, host, port)
+    wire = await open_wire(address, host, port)
     try:
         if (password := address.secret()) is not None:
-            await _log_in(wire, address.username, password, within_s=CONNECT_S)
+            await log_in(wire, address.username, password, within_s=CONNECT_S)
         if address.db:
             await wire.ask("SELECT", address.db, within_s=CONNECT_S)
         with contextlib.suppress(Refusal):  # it is only shown
@@ -124,7 +127,7 @@ async def _enter(address: Address, host: str, port: int) -> Wire:
     return wire
 
 
-async def _log_in(wire: Wire, username: str | None, password: str, *, within_s: float) -> None:
+async def log_in(wire: Wire, username: str | None, password: str, *, within_s: float) -> None:
     try:
         await wire.ask("AUTH", *([] if username is None else [username]), password, within_s=within_s)
     except Refusal as refusal:
@@ -133,35 +136,26 @@ async def _log_in(wire: Wire, username: str | None, password: str, *, within_s: 
         raise Refusal(said.replace(password, "***") if password else said) from None
 
 
-async def _open(address: Address, host: str, port: int) -> Wire:
+async def open_wire(address: Address, host: str, port: int) -> Wire:
+    """A connection that nobody has been let in by yet."""
     context = address.ssl_context()
     try:
         _, wire = await asyncio.get_running_loop().create_connection(Wire, host, port, ssl=context)
     except ConfigError:
         raise
-    except (OSError, ValueError) as error:  # also what is wrong with a certificate
+    except ssl.SSLCertVerificationError as error:
+        raise Untrusted(f"{host}:{port}: {_what_to_mend(error)}") from error
+    except (OSError, ValueError) as error:
         raise Unreachable(f"{host}:{port}: {error}") from error
     return wire
 
 
-async def _ask_sentinels(address: Address) -> tuple[str, int]:
-    """Where the master is, by the first Sentinel that knows."""
-    heard = []
-    share_s = CONNECT_S / (len(address.hosts) + 1)
-    for host, port in address.hosts:
-        wire = None
-        try:
-            async with asyncio.timeout(share_s):
-                wire = await _open(address, host, port)
-                if address.sentinel_password is not None:
-                    await _log_in(wire, None, address.sentinel_password, within_s=share_s)
-                found = await wire.ask("SENTINEL", "get-master-addr-by-name", address.master or "", within_s=share_s)
-            if found is not None:
-                return found[0].decode(), int(found[1])
-            heard.append(f"{host}:{port} knows no master {address.master}")
-        except (Unreachable, Refusal, TimeoutError) as error:
-            heard.append(f"{host}:{port}: {str(error) or 'no answer in time'}")
-        finally:
-            if wire is not None:
-                wire.close()
-    raise Unreachable(f"no Sentinel says where {address.master} is: {'; '.join(heard)}")
+def _what_to_mend(error: ssl.SSLCertVerificationError) -> str:
+    match error.verify_code:
+        case 9 | 10:  # X509_V_ERR_CERT_NOT_YET_VALID, _HAS_EXPIRED
+            remedy = "renew it on the server, or correct the clock of this machine"
+        case 62 | 64:  # X509_V_ERR_HOSTNAME_MISMATCH, _IP_ADDRESS_MISMATCH
+            remedy = "write a name in the Redis URL that the certificate was made for"
+        case _:
+            remedy = "name the certificate of who has signed it, as ?cafile=/etc/ca.pem in the Redis URL"
+    return f"its certificate is not trusted ({error.verify_message.rstrip('.')}): {remedy}"

@@ -6,7 +6,8 @@ pays for it: beginning is one write of one row, whose last field is the token, a
 common (its terms) is put together once.
 
     header   worker id, beat, loop lag, slots taken, jobs done, when lonely jobs were last seen, rows in use
-    row      job id, began, overdue from, limit, verdict for that case (`core.overdue`), name of the task, token
+    row      job id, began, overdue from, limit (negative: passing it counts against the task's breaker), verdict for
+             that case (`core.overdue`), name of the task, token
     margin   not ours: whoever counts what happens in the process (`holdfast.observability`) counts there
 """
 
@@ -54,6 +55,8 @@ class RunSeen(NamedTuple):
     verdict: float
     """What becomes of its job if it ends with its process at that limit, as `core.overdue` writes it."""
     task: str
+    blames: bool = False
+    """Whether that counts against the breaker of its task."""
 
 
 class WorkerSeen(NamedTuple):
@@ -138,9 +141,9 @@ class Board:
         _write_row(self._memory, at, job_id.bytes, now_s, overdue_s, terms, token)
         return at
 
-    def limit(self, at: int, *, overdue_s: float, limit_s: float, verdict: float) -> None:
+    def limit(self, at: int, *, overdue_s: float, limit_s: float, verdict: float, blames: bool = False) -> None:
         """From then on the run is overdue, and is ended with its process if need be."""
-        _LIMITS.pack_into(self._memory, at + _LIMITS_AT, overdue_s, limit_s, verdict)
+        _LIMITS.pack_into(self._memory, at + _LIMITS_AT, overdue_s, -limit_s if blames else limit_s, verdict)
 
     def end(self, at: int) -> None:
         """User code has ended: whatever kills the process from here on was not this run."""
@@ -175,10 +178,11 @@ class Board:
             )
             if token:
                 name = task.rstrip(b"\0").decode("utf-8", "replace")
-                seen.append(RunSeen(token, UUID(bytes=job_id), began_s, overdue_s, limit_s, verdict, name))
+                run = RunSeen(token, UUID(bytes=job_id), began_s, overdue_s, abs(limit_s), verdict, name, limit_s < 0)
+                seen.append(run)
         return seen
 
 
-def terms_of(task: str, *, limit_s: float = math.inf, verdict: float = math.nan) -> bytes:
+def terms_of(task: str, *, limit_s: float = math.inf, verdict: float = math.nan, blames: bool = False) -> bytes:
     """What a row says of every run of a task alike. The end of a long name says more than its beginning."""
-    return _TERMS.pack(limit_s, verdict, task.encode()[-_TASK_BYTES:])
+    return _TERMS.pack(-limit_s if blames else limit_s, verdict, task.encode()[-_TASK_BYTES:])

@@ -36,7 +36,7 @@ def test_another_process_reads_what_is_written(board: Board) -> None:
         row = board.begin(7, JOB, 3.0, terms_of("shop.send"))
         board.limit(row, overdue_s=33.0, limit_s=30.0, verdict=-1.0)
         assert other.worker() == (UUID(int=5), 12.5, 0.25, 3, 40, 9.0)
-        assert other.runs() == [(7, JOB, 3.0, 33.0, 30.0, -1.0, "shop.send")]
+        assert other.runs() == [(7, JOB, 3.0, 33.0, 30.0, -1.0, "shop.send", False)]
         board.end(row)
         assert other.runs() == []
         board.introduce(None)

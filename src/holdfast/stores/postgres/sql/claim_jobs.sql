@@ -25,7 +25,7 @@ SELECT DISTINCT queue, priority FROM holdfast.ready WHERE losses >= 2
 -- own row locked, so that nobody could reap it before the server ends it.
 SELECT 1 FROM holdfast.parked WHERE reason = $1 AND key = ANY ($2) LIMIT 1
 
--- name: leave_parked
+-- name: leave_unknown
 -- The oldest of the first few of each task. Among more than these there may be one in a lane that is asked for: it is
 -- unparked in time, as are those that must run alone, and those whose bodies are gone.
 WITH heads AS (
@@ -43,7 +43,11 @@ WITH heads AS (
     SELECT * FROM heads ORDER BY seq LIMIT 1
 )
 DELETE FROM holdfast.parked p USING oldest o WHERE p.job_id = ANY (ARRAY[o.job_id])
-RETURNING p.job_id, o.queue, o.priority, p.attempt, p.losses, p.crashes, p.attached, p.tag, p.seq
+RETURNING p.job_id, o.queue, o.priority, p.attempt, p.losses, p.crashes, p.attached, p.tag, p.seq, p.queue AS counted
+
+-- name: lane_now
+-- Of a job that is in our hand: whoever was moved before that stands elsewhere than it was seen.
+SELECT queue, priority FROM holdfast.job WHERE id = $1
 
 -- name: stub_bodies
 -- A job whose body is gone ends visibly: the dead letter needs something to show.

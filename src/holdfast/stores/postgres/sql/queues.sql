@@ -9,6 +9,10 @@ FROM holdfast.depth d FULL JOIN holdfast.queue_setting s ON s.queue = d.queue
 SELECT paused, high, low, weight, weights, high_age_s, low_age_s, draining FROM holdfast.queue_setting
 WHERE queue = $1 FOR UPDATE
 
+-- name: weighed
+-- Those that may have lanes that come last.
+SELECT queue, paused, high, low, weight, weights FROM holdfast.queue_setting WHERE weight = 0 OR weights IS NOT NULL
+
 -- name: put
 INSERT INTO holdfast.queue_setting (queue, paused, high, low, weight, weights, high_age_s, low_age_s, draining)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)

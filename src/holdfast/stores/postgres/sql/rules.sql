@@ -21,6 +21,10 @@ SELECT true FROM holdfast.rule WHERE what = $1 AND name = $2
 -- One change at a time, so that what it says of before and after is what was before and after.
 SELECT pg_advisory_xact_lock(hashtextextended('holdfast.setting', 0))
 
+-- name: still
+-- Nobody says anything else before we have committed.
+SELECT pg_advisory_xact_lock_shared(hashtextextended('holdfast.setting', 0))
+
 -- name: record
 INSERT INTO holdfast.setting_change (at, by, what, name, before, after) VALUES ($1, $2, $3, $4, $5, $6)
 

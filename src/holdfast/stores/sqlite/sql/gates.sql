@@ -23,8 +23,13 @@ DELETE FROM slot WHERE job_id = ? RETURNING kind, key
 DELETE FROM slot WHERE job_id = ?
 
 -- name: free_reserved
--- Of jobs that wait in a queue: whoever claims from it takes them again.
-DELETE FROM slot WHERE job_id IN (SELECT job_id FROM ready WHERE queue = ?) RETURNING kind, key
+-- Of jobs that wait in some lanes of a queue: whoever claims from these takes them again.
+DELETE FROM slot WHERE job_id IN (
+    SELECT job_id FROM ready WHERE queue = ?1 AND priority IN (SELECT value FROM json_each(?2))) RETURNING kind, key
+
+-- name: step_forward
+-- Nobody of this queue stands behind the others of a line any more; who still comes last is told from the rest again.
+UPDATE parked SET seq = seq - ?2 WHERE queue = ?1 AND seq >= ?2
 
 -- name: spend
 INSERT INTO gate (kind, key, full_at) VALUES ('rate', ?, ?) ON CONFLICT DO UPDATE SET full_at = excluded.full_at
@@ -53,7 +58,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 DELETE FROM parked WHERE job_id = ?
 
 -- name: park_elsewhere
-UPDATE parked SET reason = ?, key = ? WHERE job_id = ?
+UPDATE parked SET reason = ?, key = ?, seq = ? WHERE job_id = ?
 
 -- name: others_at
 -- Those who hold a slot of a limit, and those who wait for one, but for one job.

@@ -19,7 +19,7 @@ SELECT EXISTS (SELECT 1 FROM timer WHERE job_id = ?1) OR EXISTS (SELECT 1 FROM b
 UPDATE job SET queue = ?, priority = ? WHERE id = ?
 
 -- name: set_parked
-UPDATE parked SET queue = ?, tag = ? WHERE job_id = ?
+UPDATE parked SET queue = ?, tag = ?, seq = seq % ? WHERE job_id = ?
 
 -- name: place
 SELECT queue, priority, tag, seq, entered_at FROM ready WHERE job_id = ?

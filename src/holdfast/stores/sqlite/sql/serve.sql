@@ -22,6 +22,12 @@ SELECT NOT EXISTS (SELECT 1 FROM queue_setting s WHERE s.queue = ?1 AND s.paused
     AND (NOT EXISTS (SELECT 1 FROM worker) OR EXISTS (SELECT 1 FROM worker w WHERE w.queues = '[]'
         OR EXISTS (SELECT 1 FROM json_each(w.queues) e WHERE e.value = ?1)))
 
+-- name: weights
+SELECT paused, high, low, weight, weights FROM queue_setting WHERE queue = ?
+
+-- name: step_behind
+UPDATE parked SET seq = seq + ? WHERE job_id = ?
+
 -- name: stale_slots
 -- A slot belongs to a job that runs, or that was given it and is about to: somebody claims from its queue. A probe
 -- belongs to one that runs.

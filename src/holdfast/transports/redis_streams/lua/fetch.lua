@@ -13,8 +13,12 @@
 -- is that of an entry that is not ours. more: the numbers of the lanes that have entries which nobody has read. news: of
 -- each queue what its `news` is now; when it is another than before, its settings in the store have changed.
 local function unread(key)
-  local group = redis.call('XINFO', 'GROUPS', key)[1]
-  return not group or redis.call('XRANGE', key, '(' .. group[8], '+', 'COUNT', 1)[1] ~= nil
+  for _, group in ipairs(redis.call('XINFO', 'GROUPS', key)) do
+    if group[2] == 'workers' then -- others may have groups of their own there
+      return redis.call('XRANGE', key, '(' .. group[8], '+', 'COUNT', 1)[1] ~= nil
+    end
+  end
+  return true
 end
 
 local function is_ours(fields)

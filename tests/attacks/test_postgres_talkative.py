@@ -1,0 +1,66 @@
+"""Operators who change the rules all the time do not keep workers from claiming."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import Any
+
+import psycopg
+import pytest
+from tests.postgres.fixtures import PostgresSchema
+
+from holdfast.core.gates import SlotGate
+from holdfast.stores.postgres import PostgresStore
+from holdfast.stores.postgres.transaction import Tx
+from holdfast.testing.contracts.arrange import LANE, a_job, enlist, insert
+
+_WAITED_FOR = """
+    SELECT true FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted
+"""
+
+
+def test_a_claim_comes_to_its_end_although_every_try_is_talked_over(
+    postgres_tables: PostgresSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the statement that picks jobs and the one that holds their gates somebody says something, each time."""
+    place = postgres_tables
+
+    async def scenario() -> None:
+        one, other = (PostgresStore(place.url, schema=place.schema) for _ in range(2))
+        await one.open()
+        await other.open()
+        said: list[asyncio.Future[object]] = []
+        sizes = count(10)
+
+        async def speak() -> None:
+            """Until it is said, or has to wait until the claim is through."""
+            said.append(asyncio.ensure_future(other.set_limit("bank", size=next(sizes), pace=None, by="eve")))
+            with psycopg.connect(place.url, autocommit=True) as side:
+                while not said[-1].done() and side.execute(_WAITED_FOR).fetchone() is None:
+                    await asyncio.sleep(0.01)
+
+        fetch = Tx.fetch
+
+        async def talked_over(tx: Tx, name: str, *args: object) -> Any:
+            rows = await fetch(tx, name, *args)
+            if name == "passing.pick":
+                await speak()
+            return rows
+
+        try:
+            await other.set_limit("bank", size=9, pace=None, by="eve")
+            worker = await enlist(one)
+            [job_id] = await insert(one, a_job(gates=(SlotGate("bank", 1),)))
+            with monkeypatch.context() as patch:
+                patch.setattr(Tx, "fetch", talked_over)
+                claim = await one.claim_jobs(worker, {LANE: 1}, deadline_s=60)
+            await asyncio.gather(*said)
+            assert [job.id for job in claim.jobs] == [job_id]
+            assert len(said) == 5, "the last of them had to wait"
+        finally:
+            await one.close()
+            await other.close()
+
+    asyncio.run(scenario())
