@@ -37,6 +37,9 @@ def test_a_list_as_json_is_one_document_per_line(shop: Shop) -> None:
     [bank, default] = hold("queues", "list", "--url", shop.url, "--json", cwd=shop.path).json_lines
     assert (bank["name"], bank["dead"], bank["paused"]) == ("bank", 3, False)
     assert (default["name"], default["ready"], default["scheduled"]) == ("default", 3, 1)
+    assert set(default["rates"]) == {"enqueued_per_s", "started_per_s", "ended_per_s", "over_s"}
+    [_, line] = hold("queues", "list", "--url", shop.url, cwd=shop.path).out.splitlines()
+    assert line.split("\t")[-2] == f"{default['rates']['enqueued_per_s']:.1f}"
 
 
 def test_one_job_is_a_document_or_a_line_per_field(shop: Shop) -> None:

@@ -30,6 +30,7 @@ from holdfast.cli.fields import (
     key_fields,
     limit_fields,
     queue_fields,
+    rate_fields,
     task_fields,
     worker_fields,
 )
@@ -42,7 +43,7 @@ from holdfast.core.breaker import CLOSED, Phase
 from holdfast.core.error_table import BUILT_IN
 from holdfast.core.explanation import Explanation
 from holdfast.core.job import JobInfo
-from holdfast.core.queue import QueueInfo
+from holdfast.core.queue import QueueInfo, QueueRates
 from holdfast.core.state import State
 from holdfast.core.worker import WorkerInfo
 from holdfast.observability.catalogue import CATALOGUE
@@ -142,7 +143,8 @@ def field_lists() -> str:
     worker = WorkerInfo(UUID(int=0), "", 0, 0, (), datetime.now(UTC), datetime.now(UTC), 0)
     kinds = {
         "job": job_fields(job),
-        "queue": queue_fields(QueueInfo("", 0, 0, 0, 0, 0, 0, True, None)),
+        "queue": queue_fields(QueueInfo("", 0, 0, 0, 0, 0, 0, True, None)) | {"rates": None},
+        "rates of a queue": rate_fields(QueueRates()),
         "worker": worker_fields(worker),
         "explanation": explanation_fields(Explanation(UUID(int=0), State.READY, ())),
         "limit": limit_fields(LimitInfo("", "rate", "", None, None, None, 0, 0, "")),

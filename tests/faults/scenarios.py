@@ -6,11 +6,13 @@ Ids, tokens and clocks are fixed, so that what a scene leaves behind can be comp
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from tests.campaign.where import Where
 
+from holdfast.core.api_key import ApiKey, Scope, digest_of
 from holdfast.core.cause import Cause
 from holdfast.core.gates import RateGate, SlotGate
 from holdfast.core.job import KeyClaim, NewJob
@@ -19,6 +21,7 @@ from holdfast.core.rate import Pace
 from holdfast.core.settlement import Bury, Cancel, HandBack, Park, Retry, Snooze, Succeed
 from holdfast.core.worker import NewWorker
 from holdfast.runtime.clock import ManualClock
+from holdfast.stores.api_keys import KeyUse
 from holdfast.stores.base import Store
 from holdfast.testing.contracts.arrange import ERROR, LANE, LONG_S, PLENTY, PRIORITY, QUEUE, TASK, a_call
 
@@ -303,3 +306,38 @@ async def waiting_in_every_way(store: Store) -> None:
 @verb("move_jobs", before=waiting_in_every_way)
 async def move_jobs(store: Store) -> Any:
     return await store.move_jobs(JOBS, queue="elsewhere", priority=9)
+
+
+# ---------------------------------------------------------------- keys of the API
+
+MADE_AT = datetime.fromtimestamp(BEGIN, UTC)
+KEY = ApiKey("k" * 12, "the shop", frozenset({Scope.SUBMIT}), MADE_AT, digest=digest_of("first"))
+
+
+async def a_key(store: Store) -> None:
+    assert await store.add_api_key(KEY, by="somebody")
+
+
+@verb("add_api_key", before=nothing)
+async def add_api_key(store: Store) -> Any:
+    return await store.add_api_key(KEY, by="somebody")
+
+
+@verb("rotate_api_key", before=a_key)
+async def rotate_api_key(store: Store) -> Any:
+    return await store.rotate_api_key(KEY.id, digest_of("second"), grace_s=SHORT_S, by="somebody")
+
+
+@verb("revoke_api_key", before=a_key)
+async def revoke_api_key(store: Store) -> Any:
+    return await store.revoke_api_key(KEY.id, by="somebody")
+
+
+@verb("note_key_uses", before=a_key)
+async def note_key_uses(store: Store) -> Any:
+    return await store.note_key_uses({KEY.id: KeyUse(MADE_AT, MADE_AT)})
+
+
+@verb("record_act", before=nothing)
+async def record_act(store: Store) -> Any:
+    return await store.record_act(by="somebody", what="purge", name="dead letters", said={"everything": True})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -66,10 +67,14 @@ class Scene:
 
 
 @asynccontextmanager
-async def listening(api: Scene, *, grace_s: float = 10.0) -> AsyncIterator[tuple[str, StopSignals]]:
-    """A real server on loopback: its address, and what stops it."""
+async def listening(
+    api: Scene, *, grace_s: float = 10.0, unread: int | None = None
+) -> AsyncIterator[tuple[str, StopSignals]]:
+    """A real server on loopback: its address, and what stops it. `unread`: bytes that the kernel keeps for a client."""
     signals, started = StopSignals(), asyncio.Event()
     with bind("127.0.0.1", 0) as place:
+        if unread is not None:
+            place.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, unread)
         serving = asyncio.create_task(serve(api.app, place, signals, grace_s=grace_s, started=started.set))
         try:
             await asyncio.wait_for(started.wait(), 10)

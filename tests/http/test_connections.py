@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -144,3 +146,77 @@ def test_only_so_many_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
                     pass
 
     check()
+
+
+# ---------------------------------------------------------------- those who do not read
+
+LONG = "x" * 900_000
+
+
+async def _ask_for_much(api: Scene, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Somebody who has asked for a long answer, and has hardly any room for it."""
+    job = await api.hf.enqueue("shop.mail", LONG)
+    host, _, port = address.removeprefix("http://").partition(":")
+    place = socket.socket()
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    place.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(place, (host, int(port)))
+    reader, writer = await asyncio.open_connection(sock=place, limit=1024)
+    head = f"GET {V1}/jobs/{job.id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {await api.key()}\r\n"
+    writer.write(f"{head}Connection: close\r\n\r\n".encode())
+    return reader, writer
+
+
+class Watched(NamedTuple):
+    """What happens to connections from now on."""
+
+    looks: asyncio.Queue[int]
+    lost: asyncio.Event
+
+    @classmethod
+    def now(cls, patched: pytest.MonkeyPatch, *, every_s: float) -> Watched:
+        made, look, lose = (
+            cls(asyncio.Queue(), asyncio.Event()),
+            Connection._look_whether_it_reads,
+            Connection.connection_lost,
+        )
+
+        def looked(self: Connection, before: int | None = None) -> None:
+            made.looks.put_nowait(self.transport.get_write_buffer_size())
+            look(self, before)
+
+        def lost(self: Connection, error: Exception | None) -> None:
+            made.lost.set()
+            lose(self, error)
+
+        patched.setattr(Connection, "slowest_s", every_s)
+        patched.setattr(Connection, "_look_whether_it_reads", looked)
+        patched.setattr(Connection, "connection_lost", lost)
+        return made
+
+
+@scene
+async def test_whoever_takes_nothing_of_a_long_answer_is_cut_off() -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        async with served() as api, listening(api, unread=16_384) as (address, _):
+            watched = Watched.now(patched, every_s=0.05)
+            reader, writer = await _ask_for_much(api, address)
+            await asyncio.wait_for(watched.lost.wait(), PATIENCE_S)
+            assert len(await _rest(reader)) < len(LONG)
+            writer.close()
+            assert await _is_served(api, address)
+
+
+@scene
+async def test_whoever_reads_slowly_gets_all_of_it() -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        async with served() as api, listening(api, unread=16_384) as (address, _):
+            watched = Watched.now(patched, every_s=0.5)
+            reader, writer = await _ask_for_much(api, address)
+            left = [await asyncio.wait_for(watched.looks.get(), PATIENCE_S)]
+            for _ in range(3):
+                await reader.readexactly(100_000)
+                left.append(await asyncio.wait_for(watched.looks.get(), PATIENCE_S))
+            assert left == sorted(set(left), reverse=True), "each time it is looked, something has been taken"
+            assert 300_000 + len(await _rest(reader)) > len(LONG)
+            writer.close()

@@ -141,6 +141,27 @@ async def test_a_key_that_is_revoked_while_nothing_happens_keeps_no_place() -> N
             assert [each.kind async for each in coming] == ["reconnect"]
 
 
+@pytest.mark.parametrize("end", ["expires", "is rotated"])
+def test_a_key_that_opens_no_more_ends_its_streams_within_the_time_of_a_quiet_one(end: str) -> None:
+    @scene
+    async def check() -> None:
+        async with served(limits=HttpLimits(quiet_s=0.05)) as api, listening(api) as (address, _):
+            made = await api.hf.keys.create("tests", scopes=["read"], expires=2 if end == "expires" else None)
+            job = await api.hf.enqueue("shop.add", 1)
+            async with (
+                _client(address, made.text) as client,
+                client.stream("GET", f"/jobs/{job.id}/events") as response,
+            ):
+                coming = events(response)
+                assert (await anext(coming)).kind == "changed"
+                if end == "is rotated":
+                    await api.hf.keys.rotate(made.key.id)
+                assert [each.kind async for each in coming] == ["reconnect"]
+            await _until(lambda: api.app.server.streams.count == 0)
+
+    check()
+
+
 # ---------------------------------------------------------------- those who wait
 
 

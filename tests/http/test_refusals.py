@@ -295,3 +295,27 @@ async def test_problems_can_be_read_by_any_program() -> None:
     async with served() as api, api.client() as client:
         said = json.loads((await client.get("/jobs")).content)
         assert set(said) == {"type", "title", "status", "detail", "remedy"}
+
+
+@scene
+async def test_of_two_keys_none_is_believed() -> None:
+    async with served(anyone=["read"]) as api:
+        good, bad = f"Bearer {await api.key()}", "Bearer hf_nobody"
+        async with api.client() as client:
+            for headers in ((good, bad), (bad, good), (good, good), (good, ""), ("", "")):
+                sent = [("Authorization", each) for each in headers]
+                answer = await client.get("/tasks", headers=sent)
+                assert (answer.status_code, answer.json()["type"]) == (401, "urn:holdfast:problem:unauthenticated")
+                assert "more than once" in answer.json()["detail"]
+            assert (await client.get("/tasks", headers=[("Authorization", good)])).status_code == 200
+            assert (await client.get("/tasks")).status_code == 200, "without any, whoever comes is anyone"
+
+
+@scene
+async def test_the_document_and_the_health_of_the_process_carry_the_headers_of_every_answer() -> None:
+    async with served() as api, api.client(await api.key()) as client:
+        ordinary = await client.get("/tasks")
+        for path in ("/openapi.json", "/health/live", "/health/ready"):
+            answer = await client.get(f"http://api{path}")
+            assert {name: answer.headers.get(name) for name in SAFE_HEADERS} == SAFE_HEADERS
+            assert {name: ordinary.headers.get(name) for name in SAFE_HEADERS} == SAFE_HEADERS

@@ -33,6 +33,7 @@ async def test_a_call_may_say_where_when_and_how() -> None:
         "expires_in_s": 7200, "metadata": {"order": 7}, "timeout_s": 60, "soft_timeout_s": 30,
     }  # fmt: skip
     async with served() as api, api.client(await api.key("submit")) as client:
+        await api.hf.queues.resume("slow")  # from then on it is known
         job = await api.hf.jobs.get((await client.post("/jobs", json=ADD | said)).json()["id"])
         assert (job.queue, job.priority, job.tenant, job.tags) == ("slow", 7, "acme", ("red",))
         assert (job.run_at, job.metadata) == (soon, {"order": 7})
@@ -218,3 +219,22 @@ async def test_a_unique_job_that_is_there_already_is_named() -> None:
         again = await client.post("/jobs", json={"task": "shop.nightly"})
         assert (again.status_code, again.json()["type"]) == (409, "urn:holdfast:problem:not-unique")
         assert again.json()["job_id"] == first.json()["id"]
+
+
+@scene
+async def test_only_who_may_operate_makes_a_queue_by_naming_it() -> None:
+    async with served() as api, api.client(await api.key("submit")) as client:
+        refused = await client.post("/jobs", json=ADD | {"queue": "defualt"})
+        assert (refused.status_code, refused.json()["field"]) == (422, "queue")
+        assert "there is no queue 'defualt'" in refused.json()["detail"]
+        many = {"items": [ADD | {"queue": f"queue-{number}"} for number in range(100)]}
+        batch = (await client.post("/jobs/batch", json=many)).json()
+        assert (batch["accepted"], batch["items"][7]["problem"]["field"]) == (0, "items[7].queue")
+        assert await api.hf.queues.list() == [], "no name of a stranger is kept"
+        for known in ("default", "bank", "mail"):
+            assert (await client.post("/jobs", json=ADD | {"queue": known})).status_code == 202
+        async with api.client(await api.key("submit", "operate")) as operator:
+            assert (await operator.post("/jobs", json=ADD | {"queue": "new"})).status_code == 202
+        assert (await client.post("/jobs", json=ADD | {"queue": "new"})).status_code == 202, "from then on it is known"
+        async with api.client(await api.key("submit", queues=["promised"])) as bound:
+            assert (await bound.post("/jobs", json=ADD | {"queue": "promised"})).status_code == 202

@@ -82,7 +82,7 @@ VERBS = (
 SELDOM = (
     *("unpark", "unpark", "claim parked", "claim parked", "insert again", "progress"),
     *("sweep", "report", "lead", "resign"),
-    *("pause", "prune", "purge", "purge dead", "wait long", "weigh", *("operate",) * 6),
+    *("pause", "prune", "purge", "purge dead", "wait long", "weigh", "keys", *("operate",) * 6),
 )
 
 

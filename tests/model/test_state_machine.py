@@ -53,6 +53,7 @@ from model.choices import (
     settlement,
 )
 from model.flow_steps import FlowSteps, comparable
+from model.keys import Keys, step_of_keys
 from model.leading import Leading
 from model.model import Model
 
@@ -68,6 +69,7 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
         self.clock, self.store = self.make()
         self.model = Model(self.clock.now(), lanes_at_once=isinstance(self.store, PostgresStore))
         self.leading = Leading()
+        self.keys = Keys()
         self.runner = asyncio.Runner()
         self.do(self.store.open())
         self.asked: dict[JobId, NewJob] = {}
@@ -194,6 +196,8 @@ class StoreAgainstModel(FlowSteps, RuleBasedStateMachine):
                 tenant, weight = pick(TENANTS), pick(WEIGHTS)
                 self.do(self.store.set_tenant_weight(tenant, weight))
                 self.model.tags.weights[tenant] = weight or 1.0
+            case "keys":
+                step_of_keys(self.keys, self.store, self.do, pick, self.model.now)
             case "operate":
                 self.operate(pick)
             case "wait long":

@@ -186,6 +186,7 @@ async def touched(
 
 UPKEEP: dict[str, Callable[[Tx], Awaitable[Any]]] = {
     "list_queues": queues.list_queues,
+    "queue_rates": queues.queue_rates,
     "sweep's recount": sweep.fix_depths,
     "prune_jobs": partial(ended.prune_jobs, keep_succeeded_s=0.0, keep_cancelled_s=0.0, limit=500),
 }

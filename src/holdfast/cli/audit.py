@@ -38,8 +38,9 @@ async def audit(
 ) -> None:
     """List what operators have changed, newest first.
 
-    Of queues, tenants, tasks, limits and breakers: who, when, and what it was before. In a pipe, a line is: number, at,
-    by, what, name, before, after; of the last two only what differs.
+    Of queues, tenants, tasks, limits, breakers and keys: who, when, and what it was before; and what was done to jobs,
+    as to cancel or to purge, by a key or by somebody at a shell (`cli:USER`). In a pipe, a line is: number, at, by,
+    what, name, before, after; of the last two only what differs.
 
     \b
     holdfast audit

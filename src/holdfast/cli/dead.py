@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from holdfast.app import Holdfast
+from holdfast.cli.acts import filter_words, record
 from holdfast.cli.asking import confirmed
 from holdfast.cli.call_arguments import explaining_arguments, parse_call
 from holdfast.cli.columns import DEAD
@@ -121,6 +122,7 @@ async def edit(
     args, kwargs = parse_call(words or [])
     async with session.opened() as hf:
         job = await hf.dead.get(job_id)
+        await record(hf, "edit", str(job.id), replayed=replay)
         with explaining_arguments(hf.tasks.get(job.task)):
             await hf.dead.edit(job.id, *args, **kwargs)
         if replay:
@@ -245,6 +247,11 @@ class _Many:
         what = f"{counted(count, 'dead job')} to {self._verb}"
         if count and not yes and not confirmed(what, hint="add `--yes`, or `--dry-run` to count only"):
             return Exit.FAILED
+        if count:
+            chosen = [str(each) for each in ids]
+            await record(
+                self._hf, self._verb, "dead letters", ids=chosen, filter=filter_words(filters), everything=everything
+            )
         total = await self._work(ids, filters, count) if count else 0
         self._session.out.done(f"{counted(total, 'dead job')} {self._done}", {self._done: total}, plain=(total,))
         if ids and total < len(ids):

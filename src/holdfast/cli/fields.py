@@ -11,7 +11,7 @@ from holdfast.client.tasks import TaskInfo
 from holdfast.core.api_key import ApiKey
 from holdfast.core.explanation import Explanation, Reason
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobInfo
-from holdfast.core.queue import QueueInfo
+from holdfast.core.queue import QueueInfo, QueueRates
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.flow import BreakerInfo, SettingChange
 
@@ -49,6 +49,11 @@ def job_fields(job: JobInfo) -> dict[str, Any]:
         "metadata": job.metadata,
         "attempts": [_attempt(run) for run in job.attempts],
     }
+
+
+def rate_fields(rates: QueueRates) -> dict[str, Any]:
+    """How quickly jobs of a queue came, began and ended lately."""
+    return {name: round(value, 3) for name, value in asdict(rates).items()}
 
 
 def queue_fields(queue: QueueInfo) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli import moving
+from holdfast.cli.acts import record
 from holdfast.cli.columns import JOBS
 from holdfast.cli.exits import Exit
 from holdfast.cli.fields import explanation_fields, job_fields
@@ -137,6 +138,8 @@ async def cancel(
     code = Exit.OK
     async with session.opened() as hf:
         for job_id in job_ids:
+            job = await hf.jobs.get(job_id)
+            await record(hf, "cancel", str(job.id), reason=reason)
             answer = await hf.jobs.cancel(job_id, reason=reason, by=whoami().rpartition(":")[0])
             session.out.done(
                 f"{job_id}: {_CANCELLED[answer]}", {"id": job_id, "answer": answer}, plain=(job_id, answer.value)
@@ -167,7 +170,10 @@ async def retry(session: Session, job_ids: JobIdsArgument) -> None:
     """
     async with session.opened() as hf:
         for job_id in job_ids:
-            await hf.jobs.retry(job_id)
+            job = await hf.jobs.get(job_id)
+            if job.state is State.DEAD:
+                await record(hf, "retry", str(job.id))
+            await hf.jobs.retry(job.id)
             session.out.done(f"{job_id}: runs again", {"id": job_id, "replayed": 1}, plain=(job_id, "replayed"))
 
 

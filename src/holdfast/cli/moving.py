@@ -6,11 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.cli.acts import filter_words, record
 from holdfast.cli.asking import confirmed
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.output import counted
 from holdfast.cli.session import Session, command
 from holdfast.cli.which_jobs import QueueOption, SinceOption, TagOption, TaskOption, TenantOption, UntilOption, moment
+from holdfast.core.ids import parse_job_id
 from holdfast.core.state import State
 
 
@@ -64,6 +66,9 @@ async def move(
     async with session.opened() as hf:
         if given and not yes and not confirmed(f"waiting jobs that match to move to {place}", hint="add `--yes`"):
             return Exit.FAILED
+        chosen = [str(parse_job_id(each)) for each in job_ids or ()]
+        words = filter_words(given)
+        await record(hf, "move", "jobs", ids=chosen, filter=words, queue=to_queue, priority=to_priority)
         count = await hf.jobs.move(job_ids or given, queue=to_queue, priority=to_priority)
     session.out.done(
         f"{counted(count, 'job')} moved to {place}",

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from holdfast.app import Holdfast
 from holdfast.cli import placement
+from holdfast.cli.acts import record
 from holdfast.cli.asking import confirmed
 from holdfast.cli.exits import Exit, Refused
-from holdfast.cli.fields import queue_fields
+from holdfast.cli.fields import queue_fields, rate_fields
 from holdfast.cli.output import Column, counted
 from holdfast.cli.session import Session, command, noun
-from holdfast.core.queue import MOST_COUNTED, QueueInfo
+from holdfast.core.queue import MOST_COUNTED, QueueInfo, QueueRates
 
 group = noun("Queues: depths, pausing, draining, weights, watermarks, purging, and where jobs go.")
 
@@ -48,22 +49,37 @@ _COLUMNS = (
 )
 
 
+def _rates(rates: Mapping[str, QueueRates]) -> tuple[Column[QueueInfo], ...]:
+    def of(queue: QueueInfo) -> QueueRates:
+        return rates.get(queue.name, QueueRates())
+
+    return (
+        Column("in/s", lambda queue: f"{of(queue).enqueued_per_s:.1f}", rank=8),
+        Column("out/s", lambda queue: f"{of(queue).ended_per_s:.1f}", rank=9),
+    )
+
+
 @command(group, "list")
 async def list_queues(session: Session) -> None:
     """List queues with what waits and runs in them.
 
     The state is open, full (producers wait until it has drained), draining (it accepts nothing) or paused (nothing of
     it is started). In a pipe, a line is: queue, state, ready, running, scheduled, dead, parked, blocked, weight, age of
-    the oldest ready job. Of scheduled, dead, parked and blocked jobs at most 10000 are counted, and `10000+` means: at
-    least so many.
+    the oldest ready job, jobs that were enqueued and jobs that ended per second of the last minute. Of scheduled, dead,
+    parked and blocked jobs at most 10000 are counted, and `10000+` means: at least so many.
 
     \b
     holdfast queues list
     holdfast queues list --json | jq -r 'select(.ready > 1000) | .name'
     """
     async with session.opened() as hf:
-        found = await hf.queues.list()
-    session.out.items(found, _COLUMNS, queue_fields, none="there is no queue yet: one comes with its first job")
+        found, rates = await hf.queues.list(), await hf.queues.rates()
+
+    def fields(queue: QueueInfo) -> dict[str, Any]:
+        return queue_fields(queue) | {"rates": rate_fields(rates.get(queue.name, QueueRates()))}
+
+    columns = (*_COLUMNS, *_rates(rates))
+    session.out.items(found, columns, fields, none="there is no queue yet: one comes with its first job")
 
 
 @command(group)
@@ -241,6 +257,7 @@ async def purge(
         what = f"{counted(waiting, 'job')} to cancel in queue {queue!r}"
         if waiting and not yes and not confirmed(what, hint="add `--yes`"):
             return Exit.FAILED
+        await record(hf, "purge", f"queue {queue}", reason=reason)
         count = await hf.queues.purge(queue, reason=reason)
     session.out.done(
         f"{counted(count, 'job')} of queue {queue} cancelled", {"name": queue, "cancelled": count}, plain=(count,)

@@ -36,9 +36,13 @@ class Operator:
 
 
 def whoami() -> str:
-    """`user@host:pid`; the user as far as there is a name for it, which in a container there may not be."""
+    """`user@host:pid`."""
+    return f"{os_user()}@{socket.gethostname()}:{os.getpid()}"
+
+
+def os_user() -> str:
+    """Whoever runs this process, as far as there is a name for it, which in a container there may not be."""
     try:
-        user = getpass.getuser()
+        return getpass.getuser()
     except (KeyError, OSError):
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}:{os.getpid()}"
+        return str(os.getuid())

@@ -12,7 +12,7 @@ from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.names import check_name
 from holdfast.core.priority import check_weights
-from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings
 from holdfast.core.shown import shown
 from holdfast.core.unset import UNSET, Unset
 from holdfast.core.worker import WorkerInfo
@@ -32,6 +32,14 @@ class Queues:
     async def list(self) -> list[QueueInfo]:
         """Every queue that has, or has ever had, a job or a setting."""
         return await self._store.list_queues()
+
+    async def known(self) -> set[str]:
+        """The names of all queues that the store or this app has heard of."""
+        return self._known() | (await self._store.queue_settings()).keys()
+
+    async def rates(self) -> dict[str, QueueRates]:
+        """How quickly jobs came, began and ended lately, by queue; one that is not there had none of them."""
+        return await self._store.queue_rates()
 
     async def pause(self, queue: str, *, by: str = "") -> None:
         """Nothing more of this queue is started, in any process; running jobs go on.
@@ -144,7 +152,7 @@ class Queues:
 
     async def _refuse_unknown(self, queue: str) -> None:
         check_name("queue", queue)
-        known = self._known() | (await self._store.queue_settings()).keys()
+        known = await self.known()
         if queue not in known:
             near = difflib.get_close_matches(queue, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -80,6 +80,29 @@ class QueueInfo:
     """What was set for it at run time."""
 
 
+RATES_OVER_S = 60.0
+"""Rates are those of the last minute, or of less where that is more than `MOST_SAMPLED` jobs of all queues."""
+MOST_SAMPLED = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRates:
+    """How quickly jobs came, began and ended lately, from the jobs that the store still has.
+
+    Of the runs of a job only the last one is counted. After a burst of more than `MOST_SAMPLED` jobs at once, these are
+    the least that it can have been.
+    """
+
+    enqueued_per_s: float = 0.0
+    """Jobs that were enqueued, each second."""
+    started_per_s: float = 0.0
+    """Jobs that began to run, and run yet or have ended."""
+    ended_per_s: float = 0.0
+    """Jobs that ended, in whichever way."""
+    over_s: float = RATES_OVER_S
+    """The time that this is about, in seconds; the same for all queues."""
+
+
 def parse_served(entries: Iterable[str]) -> dict[str, float | None]:
     """The queues of a worker, written as `mail` or `mail=3`, with the weights that go before those in the store."""
     served: dict[str, float | None] = {}

@@ -11,7 +11,7 @@ from typing import Any, Final
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import compile_path
+from starlette.routing import Route, compile_path
 
 from holdfast.app import Holdfast
 from holdfast.core.api_key import Scope
@@ -35,6 +35,20 @@ class Application(FastAPI):
     """What `asgi` makes: an ASGI application that also knows how to stop."""
 
     server: Server
+
+    def setup(self) -> None:
+        """FastAPI's own routes; the document goes out with the headers that every answer carries."""
+        super().setup()
+        [route] = [each for each in self.routes if isinstance(each, Route) and each.path == self.openapi_url]
+        tell = route.endpoint
+
+        async def told(request: Request) -> Response:
+            response: Response = await tell(request)
+            response.headers.update(SAFE_HEADERS)
+            return response
+
+        self.routes.remove(route)
+        self.add_route(route.path, told, include_in_schema=False)
 
     def openapi(self) -> dict[str, Any]:
         """The document; what is refused is told under its own media type."""

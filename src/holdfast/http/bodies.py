@@ -6,22 +6,20 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import Path, Query
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema
 
 from holdfast.core.priority import HIGHEST, LOWEST, PRIORITY_NAMES, parse_priority
 from holdfast.core.state import State
+from holdfast.http.body import TEN_YEARS_S, TEXT, Body, Count, Delay, Name
+from holdfast.http.call_bodies import DebounceBody, RetryBody, ThrottleBody, UniqueBody
 from holdfast.http.http_limits import MOST_IDS, MOST_LISTED, MOST_SUBMITTED
 
-_TEN_YEARS_S: Final = 10 * 365 * 86_400
 _QUEUE: Final = r"^[A-Za-z0-9_.-]+$"
 _TASK: Final = r"^[A-Za-z0-9_.<>:-]+$"
-#: What `core.names` takes for printable.
-_TEXT: Final = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+$"
 
 QueueName = Annotated[str, Field(min_length=1, max_length=64, pattern=_QUEUE)]
 TaskName = Annotated[str, Field(min_length=1, max_length=200, pattern=_TASK)]
-Name = Annotated[str, Field(min_length=1, max_length=200, pattern=_TEXT)]
-Why = Annotated[str, Field(min_length=1, max_length=500, pattern=_TEXT)]
+Why = Annotated[str, Field(min_length=1, max_length=500, pattern=TEXT)]
 Priority = Annotated[
     int,
     BeforeValidator(parse_priority),
@@ -29,9 +27,7 @@ Priority = Annotated[
         {"anyOf": [{"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}, {"enum": list(PRIORITY_NAMES)}]}
     ),
 ]
-Delay = Annotated[float, Field(ge=0, le=_TEN_YEARS_S, allow_inf_nan=False, strict=True)]
-Timeout = Annotated[float, Field(gt=0, le=_TEN_YEARS_S, allow_inf_nan=False, strict=True)]
-Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+Timeout = Annotated[float, Field(gt=0, le=TEN_YEARS_S, allow_inf_nan=False, strict=True)]
 Weight = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False, strict=True)]
 
 
@@ -46,14 +42,8 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_as_text)]
 JobIdPath = Annotated[UUID, Path(description="The job's id.")]
 QueuePath = Annotated[str, Path(min_length=1, max_length=64, pattern=_QUEUE, description="The queue's name.")]
 TaskPath = Annotated[str, Path(min_length=1, max_length=200, pattern=_TASK, description="The task's name.")]
-NamePath = Annotated[str, Path(min_length=1, max_length=200, pattern=_TEXT, description="Its name.")]
+NamePath = Annotated[str, Path(min_length=1, max_length=200, pattern=TEXT, description="Its name.")]
 LimitQuery = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
-
-
-class Body(BaseModel):
-    """A part of a request; what it does not know is refused, so that no slip of the pen is passed over."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class CallBody(Body):
@@ -78,7 +68,11 @@ class Submission(CallBody):
     metadata: dict[str, Any] | None = Field(default=None, description="Kept with the job.")
     timeout_s: Timeout | None = Field(default=None, description="The hard limit of a run, instead of the task's.")
     soft_timeout_s: Timeout | None = Field(default=None, description="The soft limit, instead of the task's.")
-    key_window_s: Annotated[float, Field(ge=1, le=_TEN_YEARS_S, allow_inf_nan=False, strict=True)] | None = Field(
+    retry: RetryBody | None = Field(default=None, description="Instead of the task's.")
+    unique: UniqueBody | None = Field(default=None, description="Instead of the task's; null, where it is given: none.")
+    debounce: DebounceBody | None = Field(default=None, description="Instead of the task's; null: none.")
+    throttle: ThrottleBody | None = Field(default=None, description="Instead of the task's; null: none.")
+    key_window_s: Annotated[float, Field(ge=1, le=TEN_YEARS_S, allow_inf_nan=False, strict=True)] | None = Field(
         default=None, description="For how long the idempotency key is remembered."
     )
     wait_s: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False, strict=True)] = Field(
@@ -89,7 +83,7 @@ class Submission(CallBody):
 class BatchItem(Submission):
     """One of many."""
 
-    key: Annotated[str, Field(min_length=1, max_length=200, pattern=_TEXT)] | None = Field(
+    key: Annotated[str, Field(min_length=1, max_length=200, pattern=TEXT)] | None = Field(
         default=None, description="Its own idempotency key; made from the header otherwise, where that is given."
     )
 

@@ -14,6 +14,7 @@ from holdfast.app import Holdfast
 from holdfast.core.job import JobInfo
 from holdfast.http.caller import Caller
 from holdfast.http.http_limits import HttpLimits
+from holdfast.http.known_queues import KnownQueues
 from holdfast.http.streams import Streams
 from holdfast.http.waits import Waits
 
@@ -26,6 +27,7 @@ class Api:
     limits: HttpLimits
     streams: Streams
     waits: Waits
+    queues: KnownQueues
     unknown_tasks: bool
     """Whether jobs of tasks that the app does not know are taken: some worker may know them."""
 

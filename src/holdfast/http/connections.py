@@ -3,6 +3,7 @@
 Duties:
 1. A head is short, and is there soon; so is what is left of a body that was answered without it.
 2. Only so many connections are open: files are left for the store.
+3. A client that takes nothing of its answer is cut off: one that is merely closed would be kept until it has.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Connection(HttpToolsProtocol):
         self._heads = 0
         self._head_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
+        self._has_read = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -53,7 +56,19 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect_nothing()
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._reading is None:
+            self._look_whether_it_reads()
+
+    def resume_writing(self) -> None:
+        self._has_read = True
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         was_in_head, heads = self._in_head, self._heads
@@ -81,6 +96,15 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self._in_body:
             self._expect_more()
+
+    def _look_whether_it_reads(self, before: int | None = None) -> None:
+        """Again and again, until nothing is left for it; cut off where it has taken nothing since the last time."""
+        has_read, self._has_read = self._has_read, False
+        self._reading, left = None, self.transport.get_write_buffer_size()
+        if before is not None and left >= before and not has_read:
+            self.transport.abort()
+        elif left:
+            self._reading = self.loop.call_later(self.slowest_s, self._look_whether_it_reads, left)
 
     def _expect_more(self) -> None:
         self._deadline = self.loop.call_later(self.slowest_s, self._give_up)

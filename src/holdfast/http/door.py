@@ -104,9 +104,10 @@ class Door:
         return text is None or await self.keyring.find(text) is not None
 
     async def _authenticate(self, request: Request) -> tuple[Caller, str | None]:
-        """Who it is, and the key that he came with."""
-        scheme, _, text = request.headers.get("authorization", "").partition(" ")
-        if not scheme and self._anyone:
+        """Who it is, and the key that he came with. Of two headers, a proxy may have believed the other one."""
+        sent = request.headers.getlist("authorization")
+        scheme, _, text = sent[0].partition(" ") if sent else ("", "", "")
+        if not sent and self._anyone:
             return Caller("anyone", self._anyone), None
         address = place_of(request.client.host) if request.client is not None else ""
         now = time.monotonic()
@@ -116,10 +117,11 @@ class Door:
             raise Problem(
                 TOO_MANY_REQUESTS, "too many failed authentications from this address", headers=retry_after(wait_s)
             )
-        key = await self.keyring.find(text) if scheme.lower() == "bearer" else None
+        key = await self.keyring.find(text) if scheme.lower() == "bearer" and len(sent) == 1 else None
         if key is None:
             self._failures.take(address, now)
             said = "the key is unknown, expired or revoked" if scheme else "the request carries no key"
+            said = said if len(sent) < 2 else "the request carries the header Authorization more than once"
             raise Problem(UNAUTHENTICATED, said, headers={"WWW-Authenticate": 'Bearer realm="holdfast"'})
         return Caller.with_key(key), text
 

@@ -14,6 +14,7 @@ from holdfast.http import watching
 from holdfast.http.call import Api
 from holdfast.http.door import Door
 from holdfast.http.http_limits import HttpLimits
+from holdfast.http.known_queues import KnownQueues
 from holdfast.http.route_table import Spec
 from holdfast.http.routes import batches, dead, flow, insight, jobs, queues, submitting
 from holdfast.http.sites import check_origins
@@ -41,7 +42,7 @@ class Server:
         limits = limits or HttpLimits()
         self.streams = Streams(hf, most=limits.streams)
         self.waits = Waits(most=limits.waits)
-        api = Api(hf, limits, self.streams, self.waits, unknown_tasks)
+        api = Api(hf, limits, self.streams, self.waits, KnownQueues(hf), unknown_tasks)
         allowed = check_scopes(anyone) if anyone else frozenset()
         self.door = Door(api, origins=check_origins(origins), anyone=allowed)
 

@@ -17,6 +17,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.http.bodies import QueuePath
 from holdfast.http.call import Called
 from holdfast.http.caller import Reach
+from holdfast.http.door import SAFE_HEADERS
 from holdfast.http.route_table import Routes
 from holdfast.http.views import View
 from holdfast.observability import CONTENT_TYPE, autoscale, liveness, metrics_text, readiness
@@ -84,19 +85,16 @@ def open_routes(hf: Holdfast) -> APIRouter:
 
     @made.get("/health/live")
     async def live() -> Response:
-        return JSONResponse(await liveness(), headers=_HEADERS)
+        return JSONResponse(await liveness(), headers=SAFE_HEADERS)
 
     @made.get("/health/ready")
     async def ready() -> Response:
         try:
             found = await readiness(hf)
         except HoldfastError:  # it is not open, yet or any more
-            return JSONResponse({"ready": False, "checks": {}}, 503, headers=_HEADERS)
+            return JSONResponse({"ready": False, "checks": {}}, 503, headers=SAFE_HEADERS)
         checks: dict[str, Any] = {name: str(check.status) for name, check in found.checks.items()}
         body = {"ready": found.ready, "checks": checks}
-        return JSONResponse(body, 200 if found.ready else 503, headers=_HEADERS)
+        return JSONResponse(body, 200 if found.ready else 503, headers=SAFE_HEADERS)
 
     return made
-
-
-_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

@@ -17,13 +17,14 @@ from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
 from holdfast.core.job import ClaimedJob, JobId, JobInfo, NewJob, WorkerId
-from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.state import State
-from holdfast.core.worker import NewWorker, WorkerInfo
+from holdfast.core.worker import NewWorker
 from holdfast.stores.flow import FlowStore
 from holdfast.stores.lead_reports import LeadReports
 from holdfast.stores.parking import ParkingStore
+from holdfast.stores.queue_reports import QueueReports
 from holdfast.stores.tenants import TenantStore
 from holdfast.stores.transactions import GuestStore
 
@@ -364,7 +365,7 @@ class QueueStore(TenantStore, Protocol):
         ...
 
 
-class InspectStore(LeadReports, Protocol):
+class InspectStore(LeadReports, QueueReports, Protocol):
     """Reports. Never used for decisions of the engine."""
 
     async def job_infos(self, job_ids: Sequence[JobId]) -> list[JobInfo | None]:
@@ -378,10 +379,6 @@ class InspectStore(LeadReports, Protocol):
     async def count_jobs(self, where: JobFilter, *, most: int | None = None) -> int:
         """How many match; with `most`, it stops counting there."""
         ...
-
-    async def list_queues(self) -> list[QueueInfo]: ...
-
-    async def list_workers(self) -> list[WorkerInfo]: ...
 
 
 class Store(

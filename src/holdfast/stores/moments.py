@@ -34,6 +34,11 @@ VERBS: Final = (
     "set_paused",
     "set_breaker",
     "move_jobs",
+    "add_api_key",
+    "rotate_api_key",
+    "revoke_api_key",
+    "note_key_uses",
+    "record_act",
 )
 for _verb in VERBS:
     declare(f"{_verb}.begin", f"{_verb}: asked for, nothing has happened")

@@ -10,8 +10,9 @@ from typing import Any
 from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.priority import LARGEST_WEIGHT, check_weights
-from holdfast.core.queue import QueueSettings
+from holdfast.core.queue import QueueRates, QueueSettings
 
+_LEAST_S = 1.0
 COLUMNS = ("paused", "high", "low", "weight", "weights", "high_age_s", "low_age_s", "draining")
 
 
@@ -61,3 +62,9 @@ def from_row(
         draining=bool(draining),
         ignored=tuple(name for name, is_so in nonsense.items() if is_so),
     )
+
+
+def rates_of(enqueued: int, started: int, ended: int, *, over_s: float) -> QueueRates:
+    """Counts of a time as rates; a burst that is hardly over is as if it had taken a second."""
+    over_s = max(_LEAST_S, over_s)
+    return QueueRates(enqueued / over_s, started / over_s, ended / over_s, over_s)

@@ -20,6 +20,7 @@ from tests.history import Answer
 
 from holdfast import JobHandle, StoreUnavailable
 from holdfast.client import request
+from holdfast.stores.api_keys import KeyUse
 
 WORKER, PRODUCER, MIGRATOR = "worker", "producer", "migrator"
 _AGAIN_S = 0.02
@@ -106,6 +107,29 @@ async def _move(cast: Cast, jobs: Sequence[UUID]) -> None:
     await cast.hf._open_store().move_jobs(jobs, queue="default", priority=9)
 
 
+async def _add_key(cast: Cast, _: Sequence[UUID]) -> None:
+    await cast.hf.keys.create("the shop", scopes=["submit"], by="somebody")
+
+
+async def _rotate_key(cast: Cast, _: Sequence[UUID]) -> None:
+    made = await cast.hf.keys.create("the shop", scopes=["submit"], by="somebody")
+    await cast.hf.keys.rotate(made.key.id, by="somebody")
+
+
+async def _revoke_key(cast: Cast, _: Sequence[UUID]) -> None:
+    made = await cast.hf.keys.create("the shop", scopes=["submit"], by="somebody")
+    await cast.hf.keys.revoke(made.key.id, by="somebody")
+
+
+async def _use_key(cast: Cast, _: Sequence[UUID]) -> None:
+    made = await cast.hf.keys.create("the shop", scopes=["submit"], by="somebody")
+    await cast.hf.keys.note_uses({made.key.id: KeyUse(made.key.created_at)})
+
+
+async def _record_act(cast: Cast, _: Sequence[UUID]) -> None:
+    await cast.hf.keys.record_act("purge", "dead letters", {"everything": True}, by="somebody")
+
+
 #: What an operator does, by the verb of the store that it comes to.
 DEEDS: dict[str, Callable[[Cast, Sequence[UUID]], Awaitable[None]]] = {
     "cancel_jobs": _cancel,
@@ -118,6 +142,11 @@ DEEDS: dict[str, Callable[[Cast, Sequence[UUID]], Awaitable[None]]] = {
     "set_paused": _set_paused,
     "set_breaker": _set_breaker,
     "move_jobs": _move,
+    "add_api_key": _add_key,
+    "rotate_api_key": _rotate_key,
+    "revoke_api_key": _revoke_key,
+    "note_key_uses": _use_key,
+    "record_act": _record_act,
 }
 
 

@@ -80,3 +80,20 @@ def test_a_key_without_any_scope_or_queue_is_refused() -> None:
     for queues in ([], "mail", ["a/b"], [f"q{n}" for n in range(101)]):
         with pytest.raises(InvalidOptions):
             check_queues(queues)
+
+
+@pytest.mark.parametrize("secret", ["right", "before", "wrong", ""])
+def test_a_secret_takes_as_long_as_any_other_to_compare(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return one == other
+
+    monkeypatch.setattr("holdfast.core.api_key.hmac.compare_digest", compare)
+    rotated = replace(KEY, old_digest=digest_of("before"), old_until=NOW + SOON)
+    for key in (KEY, rotated, replace(KEY, revoked_at=NOW)):
+        compared.clear()
+        key.opens(secret, NOW)
+        assert [one for one, _ in compared] == [digest_of(secret)] * 2, "with both secrets, whatever the first one says"
+        assert {len(other) for _, other in compared} == {32}

@@ -17,6 +17,7 @@ from holdfast.client.http.wire import (
     bearer,
     job_of,
     path_of,
+    queue_of,
     raise_problem,
     result_of,
     retry_after_s,
@@ -26,6 +27,7 @@ from holdfast.client.http.wire import (
 from holdfast.core.durations import Seconds, seconds
 from holdfast.core.errors import ApiRefused, JobNotFound
 from holdfast.core.job import JobId, JobInfo
+from holdfast.core.queue import QueueInfo, QueueRates
 from holdfast.stores.base import CancelAnswer
 
 _LONGEST_REST_S = 5.0
@@ -114,7 +116,8 @@ class HttpClient:
         key: str | None = None,
         **options: Any,
     ) -> HttpJobHandle:
-        """Submit a call; `key` is its idempotency key, options are the fields of a submission (`delay_s`, `queue`, …).
+        """Submit a call; `key` is its idempotency key, options are those of `task.options(…)` (`delay`, `unique`, …),
+        or the fields of a submission (`delay_s`, …).
 
         It is sent again where no answer comes: also without a key of yours it has one, so that it is done once.
         """
@@ -135,6 +138,17 @@ class HttpClient:
         """End the job if it waits, ask it to stop if it runs."""
         said = await self._ask("POST", f"{path_of(job_id)}/cancel", json={"reason": reason} if reason else None)
         return CancelAnswer(said["answer"])
+
+    async def queues(self) -> Sequence[QueueInfo]:
+        """Every queue that the key may see, with its depths and settings."""
+        return [queue_of(each) for each in await self._queues()]
+
+    async def rates(self) -> dict[str, QueueRates]:
+        """How quickly jobs came, began and ended lately, by queue."""
+        return {each["name"]: QueueRates(**each["rates"]) for each in await self._queues()}
+
+    async def _queues(self) -> Any:
+        return (await self._ask("GET", "/queues"))["queues"]
 
     async def events(self, job_id: JobId | str) -> AsyncIterator[JobInfo]:
         """Every change of a job that can be seen, the last one its ending."""

@@ -12,6 +12,7 @@ import httpx
 from holdfast.client.http.asynchronous import HttpClient, HttpJobHandle
 from holdfast.core.durations import Seconds
 from holdfast.core.job import JobId, JobInfo
+from holdfast.core.queue import QueueInfo, QueueRates
 from holdfast.runtime.threads import LoopThread
 from holdfast.stores.base import CancelAnswer
 
@@ -118,6 +119,14 @@ class SyncHttpClient:
     def cancel(self, job_id: JobId | str, *, reason: str = "") -> CancelAnswer:
         """End the job if it waits, ask it to stop if it runs."""
         return self.run(self._client.cancel(job_id, reason=reason))
+
+    def queues(self) -> Sequence[QueueInfo]:
+        """Every queue that the key may see, with its depths and settings."""
+        return self.run(self._client.queues())
+
+    def rates(self) -> dict[str, QueueRates]:
+        """How quickly jobs came, began and ended lately, by queue."""
+        return self.run(self._client.rates())
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Wait for a coroutine of the client."""

@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, NoReturn
 from uuid import UUID
 
+from holdfast.client.http.call_options import options_on_the_wire
+from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import (
     ApiRefused,
     HoldfastError,
@@ -29,6 +31,7 @@ from holdfast.core.errors import (
 )
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
+from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.state import State
 
 #: Answers after which the same request may be sent again, whatever it asks for: nothing was done, or a key guards it.
@@ -78,10 +81,7 @@ def submission(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The body and the headers of a submission. It always has a key, so that sending it again is safe."""
     body: dict[str, Any] = {"task": task, "args": list(args), "kwargs": dict(kwargs)}
-    for name, value in options.items():
-        if value is not None:
-            body[name] = value.isoformat() if isinstance(value, datetime) else value
-    return body, {"Idempotency-Key": key or f"auto-{secrets.token_hex(16)}"}
+    return body | options_on_the_wire(options), {"Idempotency-Key": key or f"auto-{secrets.token_hex(16)}"}
 
 
 def raise_problem(status: int, content: bytes, headers: Mapping[str, str]) -> NoReturn:
@@ -155,6 +155,27 @@ def job_of(said: Mapping[str, Any]) -> JobInfo:
         args=tuple(payload.get("args", ())),
         kwargs=payload.get("kwargs"),
         **times,
+    )
+
+
+def queue_of(said: Mapping[str, Any]) -> QueueInfo:
+    """A queue, as in process; its marks are those that hold, also where they are the server's own."""
+    high_age_s, weights = said["high_age_s"], said["weights"]
+    counts = {name: said[name] for name in ("ready", "scheduled", "blocked", "parked", "running", "dead")}
+    return QueueInfo(
+        name=said["name"],
+        accepting=said["accepting"],
+        oldest_ready_s=said["oldest_ready_s"],
+        by_priority={int(priority): count for priority, count in said["by_priority"].items()},
+        settings=QueueSettings(
+            paused=said["paused"],
+            watermarks=Watermarks(said["high_watermark"], said["low_watermark"]),
+            weight=weights["weight"],
+            weights=None if weights["is_default"] else weights["priorities"],
+            ages=None if high_age_s is None else AgeMarks(high_age_s, said["low_age_s"]),
+            draining=said["draining"],
+        ),
+        **counts,
     )
 
 

@@ -9,7 +9,7 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from holdfast.core.state import State
-from holdfast.http.bodies import Body
+from holdfast.http.body import Body
 from holdfast.http.call import Called
 from holdfast.http.caller import Reach
 from holdfast.http.http_limits import MOST_LISTED, MOST_SUBMITTED

@@ -11,7 +11,8 @@ from pydantic import Field
 from holdfast.core.api_key import Scope
 from holdfast.core.breaker import Phase
 from holdfast.core.tenancy import HEAVIEST, LIGHTEST
-from holdfast.http.bodies import Body, LimitBody, NamePath, TaskPath
+from holdfast.http.bodies import LimitBody, NamePath, TaskPath
+from holdfast.http.body import Body
 from holdfast.http.call import Called
 from holdfast.http.caller import Reach
 from holdfast.http.problem import Problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import Response
@@ -9,7 +10,7 @@ from pydantic import Field
 
 from holdfast.core.api_key import Scope
 from holdfast.core.priority import DEFAULT_WEIGHTS
-from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.queue import RATES_OVER_S, QueueInfo, QueueRates, QueueSettings
 from holdfast.http.bodies import CancelBody, QueuePath, WatermarksBody, WeightsBody
 from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
@@ -27,6 +28,15 @@ class WeightsView(View):
     weight: float
     priorities: dict[str, float]
     is_default: bool = Field(description="Whether nothing was set.")
+
+
+class RatesView(View):
+    """How quickly its jobs came, began and ended lately, from the newest jobs that the store has."""
+
+    enqueued_per_s: float
+    started_per_s: float = Field(description="Of jobs that run yet, or have ended; of each, its last run.")
+    ended_per_s: float
+    over_s: float = Field(description="The time that this is about: a minute, or less where very much happened.")
 
 
 class QueueView(View):
@@ -49,6 +59,7 @@ class QueueView(View):
     high_age_s: float | None
     low_age_s: float | None
     weights: WeightsView
+    rates: RatesView
 
 
 class QueuesView(View):
@@ -68,13 +79,14 @@ async def list_queues(call: Called) -> QueuesView:
     """Every queue that has, or has ever had, a job or a setting; of a key that is bound to queues, those."""
     bound = call.caller.queues
     found = [each for each in await call.hf.queues.list() if bound is None or each.name in bound]
-    return QueuesView(queues=[_view(call, each) for each in sorted(found, key=lambda queue: queue.name)])
+    rates = await call.hf.queues.rates()
+    return QueuesView(queues=[_view(call, each, rates) for each in sorted(found, key=lambda queue: queue.name)])
 
 
 @routes.get("/queues/{queue}", reach=Reach.QUEUE, problems=(QUEUE_NOT_FOUND,))
 async def get_queue(call: Called, queue: QueuePath) -> QueueView:
     """One queue."""
-    return _view(call, await _queue(call, queue))
+    return _view(call, await _queue(call, queue), await call.hf.queues.rates())
 
 
 @routes.get("/queues/{queue}/weights", reach=Reach.QUEUE, problems=(QUEUE_NOT_FOUND,))
@@ -103,7 +115,7 @@ async def patch_watermarks(call: Called, queue: QueuePath, body: WatermarksBody)
     """Change the depths or ages at which it stops accepting, and accepts again; what is left out stays."""
     given: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
     await call.hf.queues.set_watermarks(queue, **given, by=call.caller.name)
-    return _view(call, await _queue(call, queue))
+    return _view(call, await _queue(call, queue), await call.hf.queues.rates())
 
 
 @routes.post("/queues/{queue}/pause", reach=Reach.QUEUE, status=204)
@@ -151,7 +163,7 @@ def _weights(settings: QueueSettings) -> WeightsView:
     )
 
 
-def _view(call: Call, queue: QueueInfo) -> QueueView:
+def _view(call: Call, queue: QueueInfo, rates: Mapping[str, QueueRates]) -> QueueView:
     settings, config = queue.settings, call.hf.config
     marks, ages = settings.watermarks, settings.ages
     return QueueView(
@@ -172,4 +184,10 @@ def _view(call: Call, queue: QueueInfo) -> QueueView:
         high_age_s=None if ages is None else ages.high_s,
         low_age_s=None if ages is None else ages.low_s,
         weights=_weights(settings),
+        rates=RatesView.model_validate(rates.get(queue.name) or _quiet(rates), from_attributes=True),
     )
+
+
+def _quiet(rates: Mapping[str, QueueRates]) -> QueueRates:
+    """Of a queue in which nothing happened, while something may have happened in others."""
+    return QueueRates(over_s=next((each.over_s for each in rates.values()), RATES_OVER_S))

@@ -23,6 +23,7 @@ from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
 from holdfast.http.header_spec import HeaderSpec
 from holdfast.http.links import batch_links, job_links
+from holdfast.http.overrides import check_by, overrides_of
 from holdfast.http.problem import Problem
 from holdfast.http.problems import (
     IDEMPOTENCY_CONFLICT,
@@ -146,6 +147,9 @@ async def _item(call: Call, index: int, item: BatchItem, batch: UUID, key: str |
 
 async def _enqueue(call: Call, body: Submission, key: str | None, *, tag: str | None = None) -> JobHandle[Any]:
     task = task_of(call, body).options(**options_of(call, body, key, tag))
+    check_by(task.request(*body.args, **body.kwargs), body)
+    if body.queue is not None:
+        await _check_known(call, body.queue)
     if call.caller.queues is not None:
         call.caller.check_queue(call.hf.placement(task.request(*body.args, **body.kwargs)).queue.value)
     try:
@@ -160,6 +164,15 @@ async def _enqueue(call: Call, body: Submission, key: str | None, *, tag: str | 
     if handle.existing:
         await _check_own(call, handle.id)
     return handle
+
+
+async def _check_known(call: Call, queue: str) -> None:
+    """Only who may operate makes a new queue by naming it; a key that is bound to it was made by somebody who may."""
+    caller = call.caller
+    if Scope.OPERATE in caller.scopes or caller.queues is not None or await call.api.queues.has(queue):
+        return
+    detail = f"there is no queue {queue!r}: no task, route or setting names it, and it has never had a job"
+    raise Problem(INVALID_REQUEST, f"{detail}; a key with the scope operate may make it", field="queue")
 
 
 async def _check_own(call: Call, job_id: JobId | str) -> None:
@@ -207,7 +220,8 @@ def options_of(call: Call, body: Submission, key: str | None, tag: str | None) -
     }
     if body.expires_in_s is not None and body.expires_at is not None:
         raise InvalidOptions("expires_in_s and expires_at say two different times; give one of them")
-    return {name: value for name, value in given.items() if value is not None} | {"wait": body.wait_s}
+    said = {name: value for name, value in given.items() if value is not None}
+    return said | overrides_of(call.caller, body) | {"wait": body.wait_s}
 
 
 def _taken(call: Call, handle: JobHandle[Any]) -> SubmittedView:

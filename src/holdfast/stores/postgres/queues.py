@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from holdfast.core.queue import MOST_COUNTED, QueueInfo, QueueSettings, last_priorities
+from holdfast.core.queue import (
+    MOST_COUNTED,
+    MOST_SAMPLED,
+    RATES_OVER_S,
+    QueueInfo,
+    QueueRates,
+    QueueSettings,
+    last_priorities,
+)
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres.rules import record_change
 from holdfast.stores.postgres.transaction import Tx
-from holdfast.stores.queue_rows import COLUMNS, from_row, to_row
+from holdfast.stores.queue_rows import COLUMNS, from_row, rates_of, to_row
 from holdfast.stores.rule_rows import queue_words
 
 if TYPE_CHECKING:
@@ -65,6 +73,14 @@ async def list_queues(tx: Tx) -> list[QueueInfo]:
         )
         for row in rows
     ]
+
+
+async def queue_rates(tx: Tx, *, most: int = MOST_SAMPLED) -> dict[str, QueueRates]:
+    """How quickly jobs came, began and ended lately."""
+    rows = await tx.fetch("queues.rates", most, tx.now - timedelta(seconds=RATES_OVER_S))
+    return {
+        queue: rates_of(*counts, over_s=(tx.now - since).total_seconds()) for queue, *counts, since in map(tuple, rows)
+    }
 
 
 def _age_s(now: datetime, then: datetime | None) -> float | None:

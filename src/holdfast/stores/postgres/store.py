@@ -14,7 +14,7 @@ from holdfast.core.backpressure import Watermarks
 from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
-from holdfast.core.queue import QueueInfo, QueueSettings, last_priorities
+from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings, last_priorities
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
@@ -338,6 +338,9 @@ class PostgresStore(ClaimVerbs, ApiKeyVerbs):
 
     async def list_queues(self) -> list[QueueInfo]:
         return await self._engine.snapshot(queues.list_queues)
+
+    async def queue_rates(self) -> dict[str, QueueRates]:
+        return await self._engine.snapshot(queues.queue_rates)
 
     async def list_workers(self) -> list[WorkerInfo]:
         return await self._engine.snapshot(queues.list_workers)

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from holdfast.core.priority import PRIORITIES
-from holdfast.core.queue import QueueInfo, QueueSettings, last_priorities
+from holdfast.core.queue import MOST_SAMPLED, RATES_OVER_S, QueueInfo, QueueRates, QueueSettings, last_priorities
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
-from holdfast.stores.queue_rows import from_row, to_row
+from holdfast.stores.queue_rows import from_row, rates_of, to_row
 from holdfast.stores.rule_rows import queue_words
 from holdfast.stores.sqlite.gates import free_reserved, step_forward
 from holdfast.stores.sqlite.rules import record_change
@@ -67,6 +67,12 @@ def list_queues(db: sqlite3.Connection, *, now: float) -> list[QueueInfo]:
         )
         for queue in sorted(counts)
     ]
+
+
+def queue_rates(db: sqlite3.Connection, *, now: float, most: int = MOST_SAMPLED) -> dict[str, QueueRates]:
+    """How quickly jobs came, began and ended lately."""
+    rows = db.execute(SQL["rates"], {"most": most, "since": now - RATES_OVER_S})
+    return {queue: rates_of(*counts, over_s=now - since) for queue, *counts, since in rows}
 
 
 def list_workers(db: sqlite3.Connection) -> list[WorkerInfo]:

@@ -22,7 +22,7 @@ from holdfast.core.errors import HoldfastError, InvalidOptions
 from holdfast.core.fairness import Lane
 from holdfast.core.gates import Place, Rules
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
-from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings
 from holdfast.core.rate import Pace
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.worker import NewWorker, WorkerInfo
@@ -344,6 +344,9 @@ class SqliteStore:
 
     async def list_queues(self) -> list[QueueInfo]:
         return await self._reports.query(partial(queues.list_queues, now=self._clock.now()))
+
+    async def queue_rates(self) -> dict[str, QueueRates]:
+        return await self._reports.query(partial(queues.queue_rates, now=self._clock.now()))
 
     async def list_workers(self) -> list[WorkerInfo]:
         return await self._reports.query(queues.list_workers)

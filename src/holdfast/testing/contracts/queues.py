@@ -103,3 +103,21 @@ async def check_purging_is_bounded(store: Store) -> None:
     counts = [await store.purge_queue(QUEUE, reason="emptied", limit=2) for _ in range(4)]
     assert counts == [2, 2, 1, 0], f"got {counts}"
     assert await store.purge_queue("never heard of", reason="emptied", limit=2) == 0, "nothing there"
+
+
+async def check_rates_tell_what_came_began_and_ended(store: Store) -> None:
+    assert await store.queue_rates() == {}, "nothing has happened yet"
+    await insert(store, a_job(), a_job(delay_s=LONG_S), a_job(queue="other"))
+    done, buried = [await start(store, queue="busy") for _ in range(2)]
+    await start(store, queue="busy")
+    await finish(store, done)
+    await apply(store, buried.worker, Bury(buried.id, buried.token, "permanent", ERROR))
+    [waiting] = await insert(store, a_job(queue="busy"))
+    await store.cancel_jobs([waiting], reason="over")
+    found = await store.queue_rates()
+    counts = {
+        name: tuple(round(each * of.over_s, 3) for each in (of.enqueued_per_s, of.started_per_s, of.ended_per_s))
+        for name, of in found.items()
+    }
+    assert counts == {QUEUE: (2, 0, 0), "other": (1, 0, 0), "busy": (4, 3, 3)}, f"got {counts}"
+    assert len({of.over_s for of in found.values()}) == 1, "of the same time, for all queues"
