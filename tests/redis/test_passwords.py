@@ -70,5 +70,8 @@ async def test_a_new_connection_that_is_refused_makes_one_line_and_comes_back_by
 
 
 async def _is_tended(here: Shop) -> bool:
+    """By the leader; and the idle worker waits for more."""
     async with here.line() as ask:
-        return bool(await ask("HEXISTS", f"{await here.prefix()}:{{default}}:meta", "filled"))
+        filled = bool(await ask("HEXISTS", f"{await here.prefix()}:{{default}}:meta", "filled"))
+        clients = (await ask("CLIENT", "LIST")).decode().splitlines()
+        return filled and any(" flags=b " in client for client in clients)
