@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = os.environ.get("HOLDFAST_TEST_EXAMPLES", "3")
+EXAMPLES = os.environ.get("HOLDFAST_TEST_EXAMPLES", "20")
 LEFT_OUT = "positive_data_acceptance"
 
 

@@ -47,7 +47,7 @@ def bind(host: str, port: int) -> socket.socket:
     """A socket that listens there; OSError where it cannot. Port 0: any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     place = socket.create_server((host, port), family=family, backlog=_WAITING)
-    # Inherited by every connection. asyncio sees to it only for sockets that it has made itself, and without it an answer
+    # Inherited by every connection. asyncio sees to it only for sockets that it has made itself; without it an answer
     # whose head and body are two packets waits until the client's kernel confirms the first, 40 ms later.
     place.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return place
