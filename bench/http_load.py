@@ -78,6 +78,8 @@ async def _serve_bare() -> None:
 class _Nothing:
     def stop_streams(self) -> None: ...
 
+    def stop_waits(self) -> None: ...
+
 
 # ---------------------------------------------------------------- the load
 
