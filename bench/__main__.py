@@ -194,7 +194,7 @@ def main() -> None:
         if options.store in (None, "redis"):
             place = tempfile.mkdtemp(prefix="holdfast-bench-")
             redis = cleanup.enter_context(LocalRedis(place, temporary=True))
-            redis.ask("CONFIG", "SET", "appendonly", "no")  # as docs/redis.md advises: it has nothing of its own to keep
+            redis.ask("CONFIG", "SET", "appendonly", "no")  # as docs/redis.md advises
             measures |= redis_measures(options.jobs, server, redis)
         if options.store in (None, "http"):
             measures |= http_measures(options.jobs, server)

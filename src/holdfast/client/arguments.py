@@ -62,6 +62,8 @@ class Signature:
     def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """A checked call's arguments by name, in the types that the task declares, with the task's defaults."""
         args, kwargs = self._check(ArgsKwargs(tuple(args), dict(kwargs)))
+        if (defaults := self._defaults) is not None and kwargs.keys() <= defaults.keys():  # quicker than to bind
+            return {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
         bound = self._parameters.bind(*args, **kwargs)
         bound.apply_defaults()
         named = dict(bound.arguments)
@@ -143,6 +145,14 @@ class Signature:
         signature = inspect.signature(self.task.function)
         passed = [each for name, each in signature.parameters.items() if name not in self.task.provided]
         return signature.replace(parameters=passed)
+
+    @functools.cached_property
+    def _defaults(self) -> dict[str, Any] | None:
+        """All parameters by name, in order, also those without one; None: some have no name of their own."""
+        parameters = self._parameters.parameters.values()
+        if any(each.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) for each in parameters):
+            return None
+        return {each.name: each.default for each in parameters}
 
     def check_by_hand(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """A direct call has no worker to provide anything: all of it has to be passed."""

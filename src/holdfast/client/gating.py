@@ -67,10 +67,14 @@ class Flow:
     def _key(self, option: str, name: str, gate: Limit | Rate) -> str:
         if gate.key is None:
             return name
-        value = self._asked(f"key= of {option}={name!r}", gate.key)
+        what = f"key= of {option}={name!r}"
+        value = self._asked(what, gate.key)
         if value is None:
-            raise self._bad(f"key= of {option}={name!r} said None: which one it is has to be told")
-        text = value if isinstance(value, str) else self._text(f"key= of {option}={name!r}", value)
+            raise self._bad(f"{what} said None: which one it is has to be told")
+        if type(value) is int and abs(value) < 2**63:  # as JSON has it, and quicker; most keys are
+            text = str(value)
+        else:
+            text = value if isinstance(value, str) else self._text(what, value)
         if len(text) > _LONGEST_KEY or storable(text, len(text)) != text:
             text = f"{storable(text, 40)} {_digest(text)}"
         return f"{name}/{text}"
