@@ -5,59 +5,42 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-import subprocess
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import trustme
 from tests.integration.scene import scene
 from tests.postgres.fixtures import PostgresSchema
 from tests.redis.apps import Shop, until
-from tests.redis.test_connection import refusal
+from tests.redis.test_connection import Watched, refusal
 
+from holdfast.core.errors import ConfigError
 from holdfast.local import LocalRedis
 from holdfast.telemetry.transport_events import TransportDown, TransportRefused, TransportUp
+from holdfast.transports.redis_streams import parse_address
 
-_LONG_AGO = ("-startdate", "20200101000000Z", "-enddate", "20200201000000Z")
-_AUTHORITY = """[ca]
-default_ca = here
-[here]
-database = {place}/index.txt
-new_certs_dir = {place}
-serial = {place}/serial
-default_md = sha256
-policy = any
-x509_extensions = names
-[any]
-commonName = supplied
-[names]
-subjectAltName = DNS:localhost
-"""
+_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 2, 1, tzinfo=UTC)
 
 
 class Certificate(NamedTuple):
-    key: Path
-    signed: Path
+    """Files: the certificate with its key, and who has signed it."""
+
+    shown: Path
+    signer: Path
 
 
-def certificate(place: Path, *dates: str) -> Certificate:
-    """Signed by itself, for localhost; valid from now on, or between these dates."""
+def certificate(place: Path, *dates: datetime) -> Certificate:
+    """For localhost, by an authority of its own; valid from now on, or between these dates."""
     place.mkdir()
-    made = Certificate(place / "key.pem", place / "cert.pem")
-    (place / "ca.conf").write_text(_AUTHORITY.format(place=place))
-    (place / "index.txt").touch()
-    (place / "serial").write_text("01\n")
-    request = place / "request.pem"
-    _openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={place.name}", "-keyout", made.key, "-out", request)
-    signing = ("-config", place / "ca.conf", "-keyfile", made.key, "-in", request, "-out", made.signed)
-    _openssl("ca", "-selfsign", "-batch", "-notext", *signing, *(dates or ("-days", "1")))
+    authority, made = trustme.CA(), Certificate(place / "shown.pem", place / "signer.pem")
+    not_before, not_after = dates or (None, None)
+    leaf = authority.issue_cert("localhost", not_before=not_before, not_after=not_after)
+    leaf.private_key_and_cert_chain_pem.write_to_path(str(made.shown))
+    authority.cert_pem.write_to_path(str(made.signer))
     return made
-
-
-def _openssl(*words: str | Path) -> None:
-    done = subprocess.run(["openssl", *map(str, words)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 class Gate:
@@ -69,8 +52,13 @@ class Gate:
         self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._open: set[asyncio.StreamWriter] = set()
 
-    def show(self, shown: Certificate) -> None:
-        self._context.load_cert_chain(shown.signed, shown.key)
+    def show(self, own: Certificate) -> None:
+        self._context.load_cert_chain(own.shown)
+
+    def ask_for_one_by(self, signer: Path) -> None:
+        """Whoever comes has to show a certificate, too."""
+        self._context.load_verify_locations(signer)
+        self._context.verify_mode = ssl.CERT_REQUIRED
 
     def cut(self) -> None:
         for writer in self._open:
@@ -84,7 +72,7 @@ class Gate:
             yield self
 
     def url(self, host: str = "localhost", *, trusted: Certificate | None = None) -> str:
-        trust = "" if trusted is None else f"?cafile={trusted.signed}"
+        trust = "" if trusted is None else f"?cafile={trusted.signer}"
         return f"rediss://:{self.redis.password}@{host}:{self.port}/0{trust}"
 
     async def _through(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -121,7 +109,7 @@ async def test_an_unknown_signer_is_refused_with_the_remedy(own_redis: LocalRedi
     async with Gate(own_redis).standing(certificate(tmp_path / "own")) as gate:
         said = await refusal(gate.url())
         assert f"the Redis at localhost:{gate.port}/0 cannot be used" in said
-        assert "its certificate is not trusted (self-signed certificate)" in said.replace("self signed", "self-signed")
+        assert "its certificate is not trusted (" in said
         assert "?cafile=/etc/ca.pem" in said
         assert own_redis.password not in said
 
@@ -152,14 +140,34 @@ async def test_sentinels_and_clusters_are_no_more_trusted(own_redis: LocalRedis,
 
 
 @scene
+async def test_a_server_that_asks_for_a_certificate_is_shown_one(own_redis: LocalRedis, tmp_path: Path) -> None:
+    server, client = certificate(tmp_path / "server"), certificate(tmp_path / "client")
+    key = tmp_path / "key.pem"
+    key.write_text(client.shown.read_text())
+    gate = Gate(own_redis)
+    gate.ask_for_one_by(client.signer)
+    async with gate.standing(server):
+        for shown in (f"certfile={client.shown}", f"certfile={client.shown}&keyfile={key}"):
+            transport = Watched(f"{gate.url(trusted=server)}&{shown}")
+            await transport.open()
+            assert (transport.is_up, transport.told) == (True, [])
+            await transport.close()
+        said = await refusal(f"{gate.url(trusted=server)}&certfile={tmp_path / 'nowhere'}")
+        assert "certfile" in said
+        assert "No such file" in said
+    with pytest.raises(ConfigError, match="keyfile is the key of certfile, which is not given"):
+        parse_address(f"{gate.url(trusted=server)}&keyfile={key}")
+
+
+@scene
 async def test_a_certificate_that_expires_while_workers_run_is_said_once_and_a_renewed_one_used(
     own_redis: LocalRedis, tmp_path: Path, postgres_tables: PostgresSchema
 ) -> None:
     own, old = certificate(tmp_path / "own"), certificate(tmp_path / "old", *_LONG_AGO)
     both = tmp_path / "both.pem"
-    both.write_text(own.signed.read_text() + old.signed.read_text())
+    both.write_text(own.signer.read_text() + old.signer.read_text())
     async with Gate(own_redis).standing(own) as gate:
-        here = Shop(postgres_tables, gate.url(trusted=Certificate(own.key, both)))
+        here = Shop(postgres_tables, gate.url(trusted=Certificate(own.shown, both)))
         async with here.hf, here.hf.worker():
             await here.enqueue(0)
             await here.until_ran(1)

@@ -4,7 +4,7 @@
 `redis+sentinel://[user:password@]host[:port],…/master[/db]` (`rediss+sentinel://…`: TLS to the server and to them);
 in a Redis Cluster `redis+cluster://[user:password@]host[:port],…` (`rediss+cluster://…`), with some of its nodes.
 Parameters: `passfile` (a file that holds the password), `cafile` (who has signed the server's certificate),
-`sentinel_password`.
+`certfile` and `keyfile` (what a server is shown that asks for a certificate), `sentinel_password`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.core.urls import mask
 _PORT, _SENTINEL_PORT, _HIGHEST_PORT = 6379, 26379, 65_535
 _SENTINEL, _CLUSTER = "+sentinel", "+cluster"
 _SCHEMES = tuple(f"{name}{kind}" for name in ("redis", "rediss") for kind in ("", _SENTINEL, _CLUSTER))
-_PARAMETERS = ("passfile", "cafile", "sentinel_password")
+_PARAMETERS = ("passfile", "cafile", "certfile", "keyfile", "sentinel_password")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Address:
     sentinel_password: str | None = field(default=None, repr=False)
     tls: bool = False
     cafile: str | None = None
+    certfile: str | None = None
+    keyfile: str | None = None
 
     @property
     def place(self) -> str:
@@ -63,9 +65,16 @@ class Address:
         if not self.tls:
             return None
         try:
-            return ssl.create_default_context(cafile=self.cafile)
+            context = ssl.create_default_context(cafile=self.cafile)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(f"cafile={self.cafile} of the Redis URL cannot be used: {error}") from error
+        if self.certfile is not None:
+            try:
+                context.load_cert_chain(self.certfile, self.keyfile)
+            except (OSError, ssl.SSLError) as error:
+                files = " and ".join(filter(None, (f"certfile={self.certfile}", self.keyfile and "keyfile")))
+                raise ConfigError(f"{files} of the Redis URL cannot be used: {error}") from error
+        return context
 
 
 def parse_address(url: str) -> Address:
@@ -85,6 +94,8 @@ def parse_address(url: str) -> Address:
         raise ConfigError(
             f"the Redis URL {shown!r} has a parameter {min(unknown)!r}; there are {', '.join(_PARAMETERS)}"
         )
+    if "keyfile" in parameters and "certfile" not in parameters:
+        raise ConfigError(f"in the Redis URL {shown!r}, keyfile is the key of certfile, which is not given")
     with_sentinels, in_cluster = parts.scheme.endswith(_SENTINEL), parts.scheme.endswith(_CLUSTER)
     login, _, hosts = parts.netloc.rpartition("@")
     username, colon, password = login.partition(":")
@@ -113,6 +124,8 @@ def parse_address(url: str) -> Address:
         sentinel_password=parameters.get("sentinel_password"),
         tls=parts.scheme.startswith("rediss"),
         cafile=parameters.get("cafile"),
+        certfile=parameters.get("certfile"),
+        keyfile=parameters.get("keyfile"),
     )
 
 
