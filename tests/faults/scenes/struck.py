@@ -94,7 +94,8 @@ class Scene:
 
     async def dismissed(self, child: Child) -> None:
         """It was asked to end, and does, in order."""
-        assert await child.ended(within_s=PATIENCE_S) == 0, tail_of(child.log)
+        code = await child.ended(within_s=PATIENCE_S)
+        assert code == 0, f"ended with {code}:\n{tail_of(child.log)}"
 
 
 async def play(cell: Cell, directory: Path) -> Report:
@@ -232,7 +233,7 @@ async def _stop(scene: Scene) -> None:
         if scene.role == WORKER and not scene.locks_everybody_out:
             await scene.rest()  # without it
         child.signal(SIGCONT)
-        if scene.role == WORKER:
+        if scene.role == WORKER and not scene.is_last_deed:  # which follows on such a signal: a second may kill it
             await _awake(scene, child, zombie)
             child.signal(SIGTERM)
         await scene.dismissed(child)
@@ -258,8 +259,7 @@ async def _awake(scene: Scene, child: Child, zombie: UUID | None) -> None:
         now = scene.cast.glance.identity(child.pid)
         return now is not None and (now != zombie or scene.locks_everybody_out)
 
-    if not scene.is_last_deed:
-        await until(is_somebody, within_s=PATIENCE_S, what="a name that counts", log=child.log)
+    await until(is_somebody, within_s=PATIENCE_S, what="a name that counts", log=child.log)
 
 
 _STRIKES = {Strike.FAIL: _fail, Strike.HANG: _hang, Strike.KILL: _kill, Strike.STOP: _stop}
