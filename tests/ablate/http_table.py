@@ -78,6 +78,14 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "one of many that fails unexpectedly takes no answer from the others",
+        HTTP + "routes/submitting.py",
+        "    except Exception as error:  #",
+        "    except (HoldfastError, Problem) as error:  #",
+        (TESTS + "test_submitting.py", "-k", "nobody_expected"),
+    ),
+    Ablation(
+        "http",
         "of two keys none is believed",
         HTTP + "door.py",
         'if scheme.lower() == "bearer" and len(sent) == 1 else None',
@@ -159,7 +167,7 @@ OF_HTTP = (
     Ablation(
         "http",
         "a failure of ours is logged without its words",
-        HTTP + "door.py",
+        HTTP + "mishaps.py",
         '_log.error("%s: unexpected %s (request %s)\\n%s", where, type(error).__name__, request_id, frames)',
         '_log.error("%s: unexpected %s (request %s)\\n%s", where, repr(error), request_id, frames)',
         (REFUSALS, "-k", "without_its_words"),

@@ -128,6 +128,22 @@ def test_what_makes_no_sense_is_refused_by_the_field(said: dict[str, Any], statu
     check()
 
 
+@pytest.mark.parametrize("said", [{"unique": {"by": ["a"]}}, {"throttle": {"every_s": 5, "by": ["a"]}}, {}])
+def test_arguments_that_do_not_fit_are_named_also_where_they_are_to_be_compared(said: dict[str, Any]) -> None:
+    @scene
+    async def check() -> None:
+        wrong = {"task": "shop.add", "args": ["x"]} | said
+        async with served() as api, api.client(await api.key("submit")) as client:
+            alone = await client.post("/jobs", json=wrong)
+            assert (alone.status_code, alone.json()["field"]) == (422, "args[0]")
+            assert alone.json()["type"] == "urn:holdfast:problem:invalid-arguments"
+            many = await client.post("/jobs/batch", json={"items": [MAIL, wrong]})
+            assert [each["status"] for each in many.json()["items"]] == [202, 422]
+            assert many.json()["items"][1]["problem"]["field"] == "items[1].args[0]"
+
+    check()
+
+
 @scene
 async def test_each_of_many_may_have_its_own() -> None:
     async with served() as api, api.client(await api.key("submit")) as client:

@@ -238,3 +238,23 @@ async def test_only_who_may_operate_makes_a_queue_by_naming_it() -> None:
         assert (await client.post("/jobs", json=ADD | {"queue": "new"})).status_code == 202, "from then on it is known"
         async with api.client(await api.key("submit", queues=["promised"])) as bound:
             assert (await bound.post("/jobs", json=ADD | {"queue": "promised"})).status_code == 202
+
+
+@scene
+async def test_what_nobody_expected_of_one_is_told_of_that_one_alone(caplog: pytest.LogCaptureFixture) -> None:
+    async with served() as api, api.client(await api.key("submit")) as client:
+        words = "-".join(["the", "secret"])
+
+        known = api.hf.named
+
+        def named(task: str) -> Any:
+            if task == "shop.mail":
+                raise RuntimeError(words)
+            return known(task)
+
+        api.hf.named = named  # type: ignore[method-assign]
+        answer = await client.post("/jobs/batch", json={"items": [ADD, {"task": "shop.mail", "args": ["ada"]}]})
+        assert [each["status"] for each in answer.json()["items"]] == [202, 500]
+        assert answer.json()["items"][1]["problem"]["type"] == "urn:holdfast:problem:unexpected"
+        assert answer.headers["X-Request-Id"] in caplog.text
+        assert words not in answer.text + caplog.text

@@ -38,10 +38,7 @@ class Signature:
         if self.task.provided:
             self._refuse_provided(args, kwargs)
         is_plain = _look_over(self.task.name, args, kwargs)
-        try:
-            self._check(ArgsKwargs(tuple(args), dict(kwargs)))
-        except ValidationError as error:
-            raise InvalidArguments(self._sentence(error), field=_field(error)) from None
+        self._checked(args, kwargs)
         payload = _written(self.task.name, args, kwargs, limit)
         if not is_plain:
             # What is no plain JSON may be written in a way that cannot be read again: better told here than there.
@@ -60,8 +57,8 @@ class Signature:
         return json.dumps(to_jsonable_python(ordered(bound.arguments)), sort_keys=True).encode()
 
     def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """A checked call's arguments by name, in the types that the task declares, with the task's defaults."""
-        args, kwargs = self._check(ArgsKwargs(tuple(args), dict(kwargs)))
+        """A call's arguments by name, in the types that the task declares, with the task's defaults."""
+        args, kwargs = self._checked(args, kwargs)
         if (defaults := self._defaults) is not None and kwargs.keys() <= defaults.keys():  # quicker than to bind
             return {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
         bound = self._parameters.bind(*args, **kwargs)
@@ -71,6 +68,13 @@ class Signature:
             if each.kind is inspect.Parameter.VAR_KEYWORD:
                 named |= named.pop(each.name)
         return named
+
+    def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+        try:
+            call: Call = self._check(ArgsKwargs(tuple(args), dict(kwargs)))
+        except ValidationError as error:
+            raise InvalidArguments(self._sentence(error), field=_field(error)) from None
+        return call
 
     def decode(self, payload: bytes) -> Call:
         """The arguments of a stored call, in the types that the task declares."""

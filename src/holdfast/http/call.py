@@ -43,6 +43,8 @@ class Call:
     """Where the API is, as the client sees it: for `Location`."""
     opens: Callable[[], Awaitable[bool]]
     """Whether the caller would be let in now, too: for what lasts longer than a key may."""
+    id: str
+    """Under which the log tells of it."""
 
     @property
     def hf(self) -> Holdfast:

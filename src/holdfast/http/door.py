@@ -15,7 +15,6 @@ import functools
 import logging
 import secrets
 import time
-import traceback
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -31,6 +30,7 @@ from holdfast.http.call import Api, Call
 from holdfast.http.caller import Caller
 from holdfast.http.json_body import read_json
 from holdfast.http.keyring import Keyring
+from holdfast.http.mishaps import unexpected
 from holdfast.http.problem import Problem
 from holdfast.http.problems import (
     FORBIDDEN,
@@ -39,7 +39,6 @@ from holdfast.http.problems import (
     NOT_FOUND,
     TOO_MANY_REQUESTS,
     UNAUTHENTICATED,
-    UNEXPECTED,
     problem_of,
     retry_after,
 )
@@ -79,14 +78,14 @@ class Door:
         """The answer to a request for a route."""
         request_id = secrets.token_hex(8)
         try:
-            response = await self._serve(request, spec, handle)
+            response = await self._serve(request, spec, handle, request_id)
         except Exception as error:
             response = answer(error, request_id=request_id, where=f"{spec.method} {spec.path}")
         # At once, as every answer passes here: no route sets one of these itself.
         response.raw_headers += [*_SAFE_HEADERS, (b"x-request-id", request_id.encode())]
         return response
 
-    async def _serve(self, request: Request, spec: Spec, handle: Handle) -> Response:
+    async def _serve(self, request: Request, spec: Spec, handle: Handle, request_id: str) -> Response:
         check_site(request, self._origins)
         caller, text = await self._authenticate(request)
         caller.require(spec.scope, spec.reach, request.path_params)
@@ -97,7 +96,7 @@ class Door:
             most = limits.batch_body if spec.takes is Takes.MANY else limits.body
             request = await read_json(request, limits, most=most, optional=spec.takes is Takes.PERHAPS)
         opens = functools.partial(self._opens, text)
-        request.state.holdfast = Call(self._api, caller, request, _base(request, spec), opens)
+        request.state.holdfast = Call(self._api, caller, request, _base(request, spec), opens, request_id)
         return await handle(request)
 
     async def _opens(self, text: str | None) -> bool:
@@ -132,9 +131,7 @@ def answer(error: Exception, *, request_id: str, where: str) -> Response:
         return Response(status_code=400)  # nobody reads it
     problem = _problem(error)
     if problem is None:
-        frames = "".join(traceback.format_tb(error.__traceback__))
-        _log.error("%s: unexpected %s (request %s)\n%s", where, type(error).__name__, request_id, frames)
-        problem = Problem(UNEXPECTED, "the server has failed to do this; it was told in its log")
+        problem = unexpected(error, where=where, request_id=request_id)
     elif isinstance(error, HoldfastError) and problem.kind.status >= 500:
         _log.warning("%s: %s: %s (request %s)", where, problem.kind.name, error, request_id)
     return problem.response()

@@ -23,6 +23,7 @@ from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
 from holdfast.http.header_spec import HeaderSpec
 from holdfast.http.links import batch_links, job_links
+from holdfast.http.mishaps import unexpected
 from holdfast.http.overrides import check_by, overrides_of
 from holdfast.http.problem import Problem
 from holdfast.http.problems import (
@@ -135,10 +136,11 @@ async def submit_many(call: Called, body: BatchBody, response: Response) -> Batc
 async def _item(call: Call, index: int, item: BatchItem, batch: UUID, key: str | None) -> ItemView:
     try:
         handle = await _enqueue(call, item, key, tag=f"{BATCH_TAG}{batch}")
-    except (HoldfastError, Problem) as error:
-        problem = error if isinstance(error, Problem) else problem_of(error)
+    except Exception as error:  # whatever becomes of one, the others are stored: it is told of by itself
+        known = problem_of(error) if isinstance(error, HoldfastError) else None
+        problem = error if isinstance(error, Problem) else known
         if problem is None:
-            raise
+            problem = unexpected(error, where=f"items[{index}] of a batch", request_id=call.id)
         if problem.field is not None:
             problem.field = f"items[{index}].{problem.field}"
         return ItemView(index=index, status=problem.kind.status, problem=problem.body())
