@@ -86,6 +86,14 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "what nobody could look up is no answer to anybody",
+        HTTP + "known_queues.py",
+        "                raise self._failure\n",
+        "                pass\n",
+        (TESTS + "test_store_away.py", "-k", "for_good"),
+    ),
+    Ablation(
+        "http",
         "of two keys none is believed",
         HTTP + "door.py",
         'if scheme.lower() == "bearer" and len(sent) == 1 else None',

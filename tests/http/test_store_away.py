@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
 
@@ -49,6 +50,28 @@ def test_a_server_that_is_away_is_told_of_and_comes_back(postgres_tables: Postgr
                 assert (await client.post("/jobs", json=ADD)).status_code == 202
                 assert len((await client.get("/jobs")).json()["jobs"]) >= 2
                 assert (await client.post("/queues/mail/pause")).status_code == 204
+
+    check()
+
+
+def test_queues_that_nobody_can_look_up_are_not_refused_for_good(postgres_tables: PostgresSchema) -> None:
+    @scene
+    async def check() -> None:
+        with PostgresProxy(postgres_tables.url) as proxy:
+            settings = {"schema": postgres_tables.schema, "wait_s": 0.1, "unknown_after_s": 1.0}
+            limits = HttpLimits(store_s=0.5)
+            async with (
+                served(proxy.url, settings=settings, limits=limits) as api,
+                api.client(await api.key("submit")) as client,
+            ):
+                await api.hf.named("shop.add").options(queue="there").enqueue(1)
+                assert (await client.post("/jobs", json=ADD)).status_code == 202
+                proxy.refuse()
+                proxy.cut()
+                posts = [client.post("/jobs", json=ADD | {"queue": "there"}) for _ in range(10)]
+                assert {_said(each) for each in await asyncio.gather(*posts)} <= {AWAY, UNKNOWN}
+                proxy.admit()
+                assert (await client.post("/jobs", json=ADD | {"queue": "there"})).status_code == 202
 
     check()
 
