@@ -169,6 +169,28 @@ async def test_a_key_for_some_queues_replaces_nothing_that_may_be_in_another() -
         assert (await client.post("/jobs", json=BOB | {"throttle": 3})).status_code == 202
 
 
+@scene
+async def test_nor_by_way_of_a_task_that_replaces() -> None:
+    async with served() as api, api.client(await api.key("submit", queues=["b"])) as client:
+
+        @api.hf.task(name="shop.settle", queue="a", debounce=30)
+        async def settle(customer: int) -> None: ...
+
+        @api.hf.task(name="shop.latest", queue="a", unique=Unique(when_taken="replace"))
+        async def latest(customer: int) -> None: ...
+
+        for task, null in ((settle, {"debounce": None}), (latest, {"unique": None})):
+            there = await task.enqueue(1)
+            body = {"task": task.name, "args": [1], "queue": "b"}
+            refused = await client.post("/jobs", json=body)
+            assert (refused.status_code, refused.json()["field"]) == (403, "task")
+            [item] = (await client.post("/jobs/batch", json={"items": [body]})).json()["items"]
+            assert item["status"] == 403
+            assert not (await there.info()).state.ended
+            assert (await client.post("/jobs", json=body | null)).status_code == 202
+            assert not (await there.info()).state.ended
+
+
 # ---------------------------------------------------------------- from Python
 
 

@@ -127,6 +127,24 @@ async def test_whoever_follows_with_a_key_that_is_revoked_is_told_nothing_more()
 
 
 @scene
+async def test_whoever_follows_a_job_that_is_moved_away_from_his_queues_is_told_nothing_more() -> None:
+    async with served() as api, listening(api) as (address, _):
+        key = await api.key("read", "read-payload", queues=["mail"])
+        job = await api.hf.enqueue("shop.mail", "ada")
+        async with (
+            _client(address, key) as client,
+            client.stream("GET", f"/jobs/{job.id}/events") as response,
+        ):
+            coming = events(response)
+            assert (await anext(coming)).kind == "changed"
+            await api.hf.jobs.move([job.id], queue="bank")
+            async with api.hf.worker():
+                left = [(each.kind, each.data) async for each in coming]
+            assert left == [("gone", {})]
+            assert (await client.get(f"/jobs/{job.id}")).status_code == 404
+
+
+@scene
 async def test_a_key_that_is_revoked_while_nothing_happens_keeps_no_place() -> None:
     async with served(limits=HttpLimits(quiet_s=0.05)) as api, listening(api) as (address, _):
         made = await api.hf.keys.create("tests", scopes=["read"])

@@ -12,7 +12,7 @@ from holdfast.config import Config
 from holdfast.core.gates import Gate
 from holdfast.core.ids import new_job_id
 from holdfast.core.job import KeyClaim, NewJob
-from holdfast.core.once_options import Debounce
+from holdfast.core.once_options import Debounce, Once
 from holdfast.core.options import NO_OPTIONS, CallOptions, TaskOptions, check_debounce, check_limits
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.trace import headers_of
@@ -56,7 +56,7 @@ def build_job(request: Request, config: Config, routing: Routing | None = None) 
     gates: tuple[Gate, ...] = ()
     unique: UniqueClaim | None = None
     delay_s = options.delay_s
-    once = given(options.once, defaults.once)
+    once = once_of_call(request)
     if defaults.flows or once is not None:
         check_debounce(once, options)
         flow = Flow(request)
@@ -87,6 +87,12 @@ def build_job(request: Request, config: Config, routing: Routing | None = None) 
         gates=gates,
         unique=unique,
     )
+
+
+def once_of_call(request: Request) -> Once | None:
+    """What makes it one too many: as the call says or, where it says nothing, its task."""
+    defaults = _UNKNOWN_TASK if request.signature is None else request.signature.task.options
+    return given(request.options.once, defaults.once)
 
 
 def placement_of(request: Request, config: Config, routing: Routing) -> Placement:

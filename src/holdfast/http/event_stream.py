@@ -61,6 +61,7 @@ class EventStream(Response):
         payloads: bool,
         seen: str | None,
         opens: Callable[[], Awaitable[bool]],
+        sees: Callable[[JobInfo], bool],
     ) -> None:
         super().__init__(status_code=200, headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
@@ -70,6 +71,7 @@ class EventStream(Response):
         self._payloads = payloads
         self._seen = seen
         self._opens = opens
+        self._sees = sees
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._streams.full:  # asked here, where nobody else can come in between
@@ -113,7 +115,7 @@ class EventStream(Response):
                 await self._write(send, ": nothing new\n\n")
                 continue
             job = follower.take()
-            if job is None:
+            if job is None or not self._sees(job):  # it may have been moved to a queue that is not the caller's
                 await self._write(send, "event: gone\ndata: {}\n\n")
                 return
             revision = revision_of(job)

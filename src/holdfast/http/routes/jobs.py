@@ -124,8 +124,15 @@ async def follow_job(
         return Response(status_code=204)
     if streams.stopped:
         raise Problem(SHUTTING_DOWN, "this server is stopping", headers=retry_after(1.0))
-    payloads = call.caller.reads_payloads
-    return EventStream(job, streams=streams, limits=call.api.limits, payloads=payloads, seen=seen, opens=call.opens)
+    return EventStream(
+        job,
+        streams=streams,
+        limits=call.api.limits,
+        payloads=call.caller.reads_payloads,
+        seen=seen,
+        opens=call.opens,
+        sees=call.caller.sees,
+    )
 
 
 @routes.post("/jobs/{job_id}/cancel", reach=Reach.JOBS, takes=Takes.PERHAPS, problems=(JOB_NOT_FOUND,))

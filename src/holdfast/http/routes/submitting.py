@@ -24,7 +24,7 @@ from holdfast.http.caller import Reach
 from holdfast.http.header_spec import HeaderSpec
 from holdfast.http.links import batch_links, job_links
 from holdfast.http.mishaps import unexpected
-from holdfast.http.overrides import check_by, overrides_of
+from holdfast.http.overrides import check_by, check_replacing, overrides_of
 from holdfast.http.problem import Problem
 from holdfast.http.problems import (
     IDEMPOTENCY_CONFLICT,
@@ -149,11 +149,13 @@ async def _item(call: Call, index: int, item: BatchItem, batch: UUID, key: str |
 
 async def _enqueue(call: Call, body: Submission, key: str | None, *, tag: str | None = None) -> JobHandle[Any]:
     task = task_of(call, body).options(**options_of(call, body, key, tag))
-    check_by(task.request(*body.args, **body.kwargs), body)
+    request = task.request(*body.args, **body.kwargs)
+    check_replacing(call.caller, request)
+    check_by(request, body)
     if body.queue is not None:
         await _check_known(call, body.queue)
     if call.caller.queues is not None:
-        call.caller.check_queue(call.hf.placement(task.request(*body.args, **body.kwargs)).queue.value)
+        call.caller.check_queue(call.hf.placement(request).queue.value)
     try:
         # Who stops to wait takes nothing back: it is asked again behind his back, for as long as the settings say.
         async with asyncio.timeout(call.api.limits.store_s + body.wait_s):
@@ -223,7 +225,7 @@ def options_of(call: Call, body: Submission, key: str | None, tag: str | None) -
     if body.expires_in_s is not None and body.expires_at is not None:
         raise InvalidOptions("expires_in_s and expires_at say two different times; give one of them")
     said = {name: value for name, value in given.items() if value is not None}
-    return said | overrides_of(call.caller, body) | {"wait": body.wait_s}
+    return said | overrides_of(body) | {"wait": body.wait_s}
 
 
 def _taken(call: Call, handle: JobHandle[Any]) -> SubmittedView:
