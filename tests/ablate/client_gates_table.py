@@ -25,6 +25,14 @@ OF_USERS = (
         ("tests/unit/core/test_limit_options.py", LIMITS),
     ),
     Ablation(
+        "unique",
+        "the same value of another argument is another call",
+        "src/holdfast/client/gating.py",
+        "value = {name: self._argument(option, name) for",
+        'value = {"": self._argument(option, name) for',
+        ("tests/integration/test_unique.py", "-k", "another_call"),
+    ),
+    Ablation(
         "limits",
         "a key that is too long is told from others by its digest",
         "src/holdfast/client/gating.py",

@@ -116,7 +116,8 @@ def test_what_the_store_is_asked_for() -> None:
     assert claim(unique=Unique(for_=60)).states == LIVE | {State.SUCCEEDED}
     assert claim(unique=Unique(states=["ready"])).states == {State.READY}
     assert claim(unique=Unique(by="a")).key == claim(unique=Unique(by=("a",))).key != plain.key
-    assert claim(unique=Unique(by=lambda a, b: [a])).key == claim(unique=Unique(by="a")).key
+    assert claim(unique=Unique(by=lambda a, b: {"a": a})).key == claim(unique=Unique(by="a")).key
+    assert claim(unique=Unique(by=("b", "a"))).key == claim(unique=Unique(by=("a", "b"))).key
     assert build_job(task.options(unique=Unique()).request(b=2, a=1), hf.config).unique.key == plain.key
     assert claim(throttle=5)[1:4] == (EVER, 5.0, WhenTaken.EXISTING)
     debounced = build_job(task.options(debounce=Debounce(3, longest=9)).request(1), hf.config)
@@ -144,3 +145,16 @@ async def test_what_excludes_each_other_is_refused_wherever_it_is_said() -> None
 
         @hf.task(unique=Unique(by="dya"))
         async def other(day: str) -> None: ...
+
+
+@scene
+async def test_the_same_value_of_another_argument_is_another_call() -> None:
+    async with Holdfast(":memory:") as hf:
+
+        @hf.task(name="t")
+        async def task(a: int, b: int) -> None: ...
+
+        by_a = await task.options(unique=Unique(by="a")).enqueue(1, 5)
+        by_b = await task.options(unique=Unique(by="b", when_taken="existing")).enqueue(9, 1)
+        assert by_b.id != by_a.id
+        assert (await task.options(unique=Unique(by="b", when_taken="existing")).enqueue(8, 1)).id == by_b.id

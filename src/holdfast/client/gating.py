@@ -86,7 +86,8 @@ class Flow:
         elif by is None:
             value = dict(self.arguments) if self._request.signature else [self._request.args, self._request.kwargs]
         else:
-            value = [self._argument(option, name) for name in ([by] if isinstance(by, str) else by)]
+            # With their names: the same value of another argument is another call.
+            value = {name: self._argument(option, name) for name in ([by] if isinstance(by, str) else by)}
         return self._plain(f"by= of {option}=", value)
 
     def _argument(self, option: str, name: str) -> Any:
