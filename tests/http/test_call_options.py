@@ -164,8 +164,11 @@ async def test_a_key_for_some_queues_replaces_nothing_that_may_be_in_another() -
             answer = await client.post("/jobs", json=MAIL | said)
             assert (answer.status_code, answer.json()["field"]) == (403, field)
         assert (await api.hf.jobs.get(there.id)).state is State.READY
-        told = await client.post("/jobs", json=MAIL | {"unique": {"when_taken": "existing"}})
-        assert (told.status_code, "job_id" in told.json()) == (409, False), "ids of others are not told"
+        for policy in ("existing", "reject"):
+            told = await client.post("/jobs", json=MAIL | {"unique": {"when_taken": policy}})
+            assert (told.status_code, "job_id" in told.json()) == (409, False), "ids of others are not told"
+            assert told.json()["type"] == "urn:holdfast:problem:not-unique"
+            assert str(there.id) not in told.text
         assert (await client.post("/jobs", json=BOB | {"throttle": 3})).status_code == 202
 
 

@@ -86,7 +86,12 @@ NOT_ROUTED: Final = Kind(
 IDEMPOTENCY_CONFLICT: Final = Kind(
     "idempotency-conflict", 409, "The key belongs to another request", "Use a new `Idempotency-Key` for a new request."
 )
-NOT_UNIQUE: Final = Kind("not-unique", 409, "Such a job is there already", "`job_id` is the one that is in the way.")
+NOT_UNIQUE: Final = Kind(
+    "not-unique",
+    409,
+    "Such a job is there already",
+    "`job_id` is the one that is in the way, where it is yours to see.",
+)
 JOB_STATE: Final = Kind(
     "job-state", 409, "The job's state does not allow this", "`GET jobs/ID` says where it is; it may change yet."
 )

@@ -161,12 +161,12 @@ async def _enqueue(call: Call, body: Submission, key: str | None, *, tag: str | 
         async with asyncio.timeout(call.api.limits.store_s + body.wait_s):
             handle = await task.enqueue(*body.args, **body.kwargs)
     except (IdempotencyConflict, NotUnique) as error:
-        await _check_own(call, str(error.job_id))
+        await _check_own(call, str(error.job_id), by_key=isinstance(error, IdempotencyConflict))
         raise
     except TimeoutError:
         raise OutcomeUnknown(f"the store did not answer within {call.api.limits.store_s:g} s") from None
     if handle.existing:
-        await _check_own(call, handle.id)
+        await _check_own(call, handle.id, by_key=key is not None)
     return handle
 
 
@@ -179,12 +179,13 @@ async def _check_known(call: Call, queue: str) -> None:
     raise Problem(INVALID_REQUEST, f"{detail}; a key with the scope operate may make it", field="queue")
 
 
-async def _check_own(call: Call, job_id: JobId | str) -> None:
-    """One idempotency key holds for all queues: it may lead to a job that is not the caller's to hear of."""
+async def _check_own(call: Call, job_id: JobId | str, *, by_key: bool) -> None:
+    """Keys, and what makes jobs unique, hold for all queues: they may lead to a job that is not his to hear of."""
     if call.caller.queues is not None:
         [job] = await call.hf.jobs.get_many([job_id])
         if job is not None and not call.caller.sees(job):
-            raise Problem(IDEMPOTENCY_CONFLICT, "it belongs to a job in a queue that the key is not for") from None
+            kind, what = (IDEMPOTENCY_CONFLICT, "it") if by_key else (NOT_UNIQUE, "what has to be unique")
+            raise Problem(kind, f"{what} belongs to a job in a queue that the key is not for") from None
 
 
 def task_of(call: Call, body: CallBody) -> Task[..., Any]:
