@@ -78,6 +78,14 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "what is refused from a shell is not on record",
+        "src/holdfast/cli/dead.py",
+        "            hf.dead.check_edit(job, args, kwargs)  #",
+        "            #",
+        ("tests/cli/test_acts.py", "-k", "not_done"),
+    ),
+    Ablation(
+        "http",
         "only who may operate makes a queue by naming it",
         HTTP + "routes/submitting.py",
         "        await _check_known(call, body.queue)\n",

@@ -56,4 +56,11 @@ def test_what_was_not_done_is_not_on_record(shop: Shop) -> None:
     hold("dead", "purge", "--all", "--dry-run", *store, cwd=shop.path)
     hold("dead", "purge", "--all", *store, cwd=shop.path)  # nobody is there to say yes
     hold("jobs", "show", shop.done, *store, cwd=shop.path)
+    for words, said in (
+        (["dead", "edit", shop.dead[0], "Ada", "cents=many"], "argument 'cents'"),
+        (["jobs", "move", shop.ready[0], "--to-queue", "no/such"], "no/such"),
+        (["jobs", "move", shop.ready[0], "--to-priority", "utmost"], "utmost"),
+    ):
+        refused = hold(*words, "-A", "shop:hf", cwd=shop.path)
+        assert (refused.code, said in refused.err) == (2, True), refused.err
     assert _record(shop) == []

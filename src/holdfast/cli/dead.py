@@ -122,8 +122,9 @@ async def edit(
     args, kwargs = parse_call(words or [])
     async with session.opened() as hf:
         job = await hf.dead.get(job_id)
-        await record(hf, "edit", str(job.id), replayed=replay)
         with explaining_arguments(hf.tasks.get(job.task)):
+            hf.dead.check_edit(job, args, kwargs)  # what is refused is not on record
+            await record(hf, "edit", str(job.id), replayed=replay)
             await hf.dead.edit(job.id, *args, **kwargs)
         if replay:
             await hf.dead.replay(job_id)

@@ -12,6 +12,8 @@ from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.output import counted
 from holdfast.cli.session import Session, command
 from holdfast.cli.which_jobs import QueueOption, SinceOption, TagOption, TaskOption, TenantOption, UntilOption, moment
+from holdfast.client.filters import job_filter
+from holdfast.client.moving import check_place
 from holdfast.core.ids import parse_job_id
 from holdfast.core.state import State
 
@@ -60,6 +62,8 @@ async def move(
         raise Refused("say which jobs: either ids or filters", hint="`--queue mail`, or one id or several")
     if to_queue is None and to_priority is None:
         raise Refused("it was not said where to", hint="`--to-queue bulk`, `--to-priority high`, or both")
+    check_place(queue=to_queue, priority=to_priority)  # what is refused is not on record
+    job_filter(**given)
     place = " and ".join(
         [*([f"queue {to_queue}"] if to_queue else []), *([f"priority {to_priority}"] if to_priority else [])]
     )

@@ -101,17 +101,17 @@ class DeadLetters:
     async def edit(self, job_id: JobId | str, /, *args: Any, **kwargs: Any) -> None:
         """Replace the arguments of a dead job, checked against its task where this app knows it."""
         info = await self.get(job_id)
-        await self._edit(info, args, kwargs)
+        payload = self.check_edit(info, args, kwargs)
+        if not await self._store.edit_dead(info.id, payload=payload):
+            raise JobStateError(f"job {info.id} is no longer dead: its arguments were not changed")
 
-    async def _edit(self, info: JobInfo, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def check_edit(self, info: JobInfo, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+        """The call as it would be stored; InvalidArguments where `edit` would refuse it."""
         definition = self._registry.get(info.task)
         limit = self._config.payload_limit
         if definition is not None:
-            payload = Signature(definition).encode(args, kwargs, limit=limit)
-        else:
-            payload = encode_call(info.task, args, kwargs, limit=limit)
-        if not await self._store.edit_dead(info.id, payload=payload):
-            raise JobStateError(f"job {info.id} is no longer dead: its arguments were not changed")
+            return Signature(definition).encode(args, kwargs, limit=limit)
+        return encode_call(info.task, args, kwargs, limit=limit)
 
     async def _on_matching(
         self,

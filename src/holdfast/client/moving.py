@@ -32,16 +32,21 @@ async def move(
     priority: int | str | None,
 ) -> int:
     """How many were moved; those that run, have ended or are there already are passed over."""
-    if queue is None and priority is None:
-        raise InvalidOptions("move: say where to: queue=, priority=, or both")
-    place: dict[str, Any] = {
-        "queue": None if queue is None else check_name("queue", queue),
-        "priority": None if priority is None else parse_priority(priority),
-    }
+    place = check_place(queue=queue, priority=priority)
     moved = 0
     async for ids in _chosen(store, which):
         moved += await store.move_jobs(ids, **place)
     return moved
+
+
+def check_place(*, queue: str | None, priority: int | str | None) -> dict[str, Any]:
+    """Where jobs can be moved to, as the store takes it."""
+    if queue is None and priority is None:
+        raise InvalidOptions("move: say where to: queue=, priority=, or both")
+    return {
+        "queue": None if queue is None else check_name("queue", queue),
+        "priority": None if priority is None else parse_priority(priority),
+    }
 
 
 async def _chosen(store: Store, which: Which) -> AsyncIterator[list[JobId]]:

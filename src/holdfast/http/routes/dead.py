@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -54,11 +54,13 @@ async def get_dead(call: Called, job_id: JobIdPath) -> JobView:
 async def replay_one(call: Called, job_id: JobIdPath, body: EditBody | None = None) -> JobView:
     """Run a dead job again; with other arguments, where they are given, checked against its task."""
     job = await _dead(call, job_id)
-    edit = body is not None and (body.args is not None or body.kwargs is not None)
-    await call.record("replay", str(job.id), edited=edit or None)
-    if body is not None and edit:
-        args = job.args if body.args is None else body.args
-        await call.hf.dead.edit(job.id, *args, **((job.kwargs if body.kwargs is None else body.kwargs) or {}))
+    edited = None if body is None else _edited(job, body)
+    if edited is not None:
+        call.hf.dead.check_edit(job, *edited)  # what is refused is not on record
+    await call.record("replay", str(job.id), edited=edited is not None or None)
+    if edited is not None:
+        args, kwargs = edited
+        await call.hf.dead.edit(job.id, *args, **kwargs)
     if not await call.hf.dead.replay(job.id):
         raise JobStateError(f"job {job.id} is no longer dead: somebody else was quicker")
     return job_view(await call.job(str(job.id)), payloads=call.caller.reads_payloads)
@@ -88,6 +90,13 @@ async def replay_many(call: Called, body: DeadChoice) -> CountView:
 async def purge_many(call: Called, body: DeadChoice) -> CountView:
     """Drop dead jobs for good: those of these ids, all that match, or everything. Says how many."""
     return await _choose(call, body, "purge", call.hf.dead.purge)
+
+
+def _edited(job: JobInfo, body: EditBody) -> tuple[Sequence[Any], dict[str, Any]] | None:
+    """Its arguments anew; None: as they are."""
+    if body.args is None and body.kwargs is None:
+        return None
+    return job.args if body.args is None else body.args, (job.kwargs if body.kwargs is None else body.kwargs) or {}
 
 
 async def _dead(call: Call, job_id: UUID) -> JobInfo:
