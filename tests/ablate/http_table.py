@@ -110,6 +110,22 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "of two idempotency keys none is believed",
+        HTTP + "header_spec.py",
+        "if self.alone and",
+        "if False and",
+        (TESTS + "test_submitting.py", "-k", "idempotency_keys_none"),
+    ),
+    Ablation(
+        "http",
+        "a call asks for no retries without end",
+        HTTP + "call_bodies.py",
+        "Annotated[int, Field(ge=1, le=_MOST, strict=True)]",
+        "Annotated[int, Field(ge=1, strict=True)]",
+        (TESTS + "test_call_options.py", "-k", "by_the_field and max_attempts"),
+    ),
+    Ablation(
+        "http",
         "of two keys none is believed",
         HTTP + "door.py",
         'if scheme.lower() == "bearer" and len(sent) == 1 else None',

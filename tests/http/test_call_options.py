@@ -108,6 +108,7 @@ async def test_a_call_has_its_own_retries() -> None:
         ({"debounce": {}}, 422, "debounce.wait_s"),
         ({"throttle": {"every_s": "soon"}}, 422, "throttle.every_s"),
         ({"retry": {"max_attempts": 0}}, 422, "retry.max_attempts"),
+        ({"retry": {"max_attempts": 101, "base": 0}}, 422, "retry.max_attempts"),
         ({"retry": {"base": 100}}, 422, "retry"),
         ({"retry": {"attempts": 3}}, 422, "retry.attempts"),
         ({"retry": {"delays": {"ValueError": -1}}}, 422, "retry.delays.ValueError"),

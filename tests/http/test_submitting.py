@@ -258,3 +258,13 @@ async def test_what_nobody_expected_of_one_is_told_of_that_one_alone(caplog: pyt
         assert answer.json()["items"][1]["problem"]["type"] == "urn:holdfast:problem:unexpected"
         assert answer.headers["X-Request-Id"] in caplog.text
         assert words not in answer.text + caplog.text
+
+
+@scene
+async def test_of_two_idempotency_keys_none_is_believed() -> None:
+    async with served() as api, api.client(await api.key("submit")) as client:
+        twice = [("Idempotency-Key", "one"), ("Idempotency-Key", "two")]
+        for path, body in (("/jobs", ADD), ("/jobs/batch", {"items": [ADD]})):
+            refused = await client.post(path, json=body, headers=[*client.headers.items(), *twice])
+            assert (refused.status_code, refused.json()["field"]) == (422, "Idempotency-Key")
+        assert await api.hf.jobs.list() == []

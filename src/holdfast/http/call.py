@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Request, Security
 from fastapi.openapi.models import HTTPBearer as HTTPBearerModel
 from fastapi.security.base import SecurityBase
+from starlette.datastructures import Headers
 
 from holdfast.app import Holdfast
 from holdfast.core.job import JobInfo
@@ -52,7 +53,7 @@ class Call:
         return self.api.hf
 
     @property
-    def headers(self) -> Mapping[str, str]:
+    def headers(self) -> Headers:
         """Of the request."""
         return self.request.headers
 

@@ -14,7 +14,7 @@ from pydantic_core import CoreSchema
 from holdfast.core.once_options import Debounce, Once, Throttle, Unique
 from holdfast.core.retry import Backoff, Jitter, RetryPolicy
 from holdfast.core.state import State
-from holdfast.http.body import TEN_YEARS_S, Body, Count, Delay, Name, Span
+from holdfast.http.body import TEN_YEARS_S, Body, Delay, Name, Span
 
 _MOST: Final = 100
 
@@ -88,7 +88,9 @@ class ThrottleBody(_BriefBody):
 class RetryBody(Body):
     """When a failed attempt is followed by another; what is left out is as in `RetryPolicy()`, not as in the task."""
 
-    max_attempts: Count = Field(default=5, description="Runs in all, the first included.")
+    max_attempts: Annotated[int, Field(ge=1, le=_MOST, strict=True)] = Field(
+        default=5, description="Runs in all, the first included."
+    )
     base: Delay = Field(default=1.0, description="Seconds.")
     cap: Delay = Field(default=60.0, description="Seconds; bounds a backoff that grows.")
     backoff: Backoff | Annotated[list[Delay], Field(min_length=1, max_length=_MOST)] = "exponential"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from starlette.datastructures import Headers
 
 from holdfast.core.outcome import storable
 from holdfast.http.problem import Problem
@@ -16,9 +17,13 @@ class HeaderSpec(NamedTuple):
     name: str
     description: str
     most: int
+    alone: bool = False
+    """Whether it may be sent only once: of two, a proxy may have gone by the other one."""
 
-    def read(self, headers: Mapping[str, str]) -> str | None:
+    def read(self, headers: Headers) -> str | None:
         """Its value; None where it was not sent."""
+        if self.alone and len(headers.getlist(self.name)) > 1:
+            raise Problem(INVALID_REQUEST, f"{self.name}: was sent more than once", field=self.name)
         value = headers.get(self.name)
         if value is None:
             return None

@@ -49,7 +49,10 @@ _REFUSALS: Final = (
 _WAIT: Final = re.compile(r"(?:^|,)\s*wait\s*=\s*(\d{1,6})\s*(?:,|;|$)")
 
 _KEY: Final = HeaderSpec(
-    "Idempotency-Key", "The same key and the same call: one job, whose id every repetition is answered with.", most=200
+    "Idempotency-Key",
+    "The same key and the same call: one job, whose id every repetition is answered with.",
+    most=200,
+    alone=True,
 )
 _PREFER: Final = HeaderSpec("Prefer", "`wait=10`: wait so many seconds for the ending.", most=200)
 
