@@ -1,4 +1,4 @@
-"""What goes over the wire, and what comes back: requests, jobs, events and errors. Nothing is sent here."""
+"""What goes over the wire, and what comes back: requests, jobs and errors. Nothing is sent here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from holdfast.client.http.call_options import options_on_the_wire
@@ -36,6 +36,8 @@ from holdfast.core.state import State
 
 #: Answers after which the same request may be sent again, whatever it asks for: nothing was done, or a key guards it.
 AGAIN: Final = frozenset({429, 502, 503, 504})
+#: Between two tries, in seconds, whatever a server asks for.
+LONGEST_REST_S: Final = 5.0
 _PREFIX: Final = "urn:holdfast:problem:"
 _ERRORS: Final[Mapping[str, type[HoldfastError]]] = {
     "invalid-json": InvalidArguments,
@@ -202,29 +204,3 @@ def _attempt(said: Mapping[str, Any]) -> AttemptInfo:
     return AttemptInfo(
         said["number"], 0, said["cause"], _error(said["error"]), said["worker"], _moment(said["started_at"]), ended
     )
-
-
-class StreamEvent(NamedTuple):
-    """One event of a stream."""
-
-    kind: str
-    id: str
-    data: str
-
-
-class EventReader:
-    """Puts lines of a stream together to events."""
-
-    def __init__(self) -> None:
-        self._fields: dict[str, str] = {}
-
-    def feed(self, line: str) -> StreamEvent | None:
-        """One more line; an event where it ends one."""
-        if line:
-            name, _, value = line.partition(": ")
-            self._fields[name] = value
-            return None
-        fields, self._fields = self._fields, {}
-        if "data" not in fields:
-            return None
-        return StreamEvent(fields.get("event", "message"), fields.get("id", ""), fields["data"])
