@@ -10,6 +10,7 @@ REFUSALS = TESTS + "test_refusals.py"
 HOSTILE = TESTS + "test_hostile_bodies.py"
 LASTING = TESTS + "test_lasting.py"
 CONNECTIONS = TESTS + "test_connections.py"
+DOUBTS = TESTS + "test_client_doubts.py"
 STREAMS = TESTS + "test_client_streams.py"
 
 OF_HTTP = (
@@ -228,6 +229,22 @@ OF_HTTP = (
         'f"/jobs/{parse_job_id(job_id)}"',
         'f"/jobs/{job_id}"',
         (TESTS + "test_client.py", "-k", "no_id"),
+    ),
+    Ablation(
+        "http",
+        "the client's refusal after a try without an answer is told as in doubt",
+        "src/holdfast/client/http/asking.py",
+        "            if not self._unanswered:\n                raise\n",
+        "            if True:\n                raise\n",
+        (DOUBTS, "-k", "without_an_answer and no_answer"),
+    ),
+    Ablation(
+        "http",
+        "what a proxy answers by itself is no answer of the server's",
+        "src/holdfast/client/http/asking.py",
+        'in (None, "outcome-unknown")',
+        'in ("outcome-unknown",)',
+        (DOUBTS, "-k", "without_an_answer"),
     ),
     Ablation(
         "http",

@@ -10,22 +10,18 @@ from uuid import UUID
 
 import httpx
 
+from holdfast.client.http.asking import Asking
 from holdfast.client.http.following import follow
 from holdfast.client.http.wire import (
-    AGAIN,
-    LONGEST_REST_S,
     bearer,
     job_of,
     path_of,
     queue_of,
-    raise_problem,
     result_of,
-    retry_after_s,
     submission,
-    value_of,
 )
 from holdfast.core.durations import Seconds, seconds
-from holdfast.core.errors import ApiRefused, JobNotFound
+from holdfast.core.errors import JobNotFound
 from holdfast.core.job import JobId, JobInfo
 from holdfast.core.queue import QueueInfo, QueueRates
 from holdfast.stores.base import CancelAnswer
@@ -118,9 +114,10 @@ class HttpClient:
         or the fields of a submission (`delay_s`, …).
 
         It is sent again where no answer comes: also without a key of yours it has one, so that it is done once.
+        Raises OutcomeUnknown, which names that key, where a try had no answer and none after it was accepted.
         """
         body, headers = submission(task, args, kwargs or {}, key, options)
-        said = await self._ask("POST", "/jobs", json=body, headers=headers)
+        said = await Asking(self._http, self._retries).submit("/jobs", body, headers)
         return HttpJobHandle(UUID(said["id"]), self, existing=said["replayed"])
 
     async def get(self, job_id: JobId | str) -> JobInfo:
@@ -153,17 +150,4 @@ class HttpClient:
         return follow(self._http, job_id, retries=self._retries)
 
     async def _ask(self, method: str, path: str, **sent: Any) -> Any:
-        for left in range(self._retries, -1, -1):
-            try:
-                answer = await self._http.request(method, path, **sent)
-            except httpx.TransportError as error:
-                if not left:
-                    raise ApiRefused(f"the server cannot be reached: {type(error).__name__}") from error
-                await asyncio.sleep(0.1 * 2 ** (self._retries - left))
-                continue
-            if answer.is_success:
-                return value_of(answer.status_code, answer.content)
-            if answer.status_code not in AGAIN or not left:
-                raise_problem(answer.status_code, answer.content, answer.headers)
-            await asyncio.sleep(min(LONGEST_REST_S, retry_after_s(answer.headers)))
-        raise AssertionError("unreachable")
+        return await Asking(self._http, self._retries).ask(method, path, **sent)

@@ -101,6 +101,16 @@ def raise_problem(status: int, content: bytes, headers: Mapping[str, str]) -> No
     raise _made(known, detail, said, retry_after_s(headers))
 
 
+def kind_of(content: bytes) -> str | None:
+    """Which of the API's problems it is; None where it is none of the API's."""
+    try:
+        said = json.loads(content)
+        kind = str(said["type"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    return kind.removeprefix(_PREFIX) if kind.startswith(_PREFIX) else None
+
+
 def retry_after_s(headers: Mapping[str, str], *, default: float = 1.0) -> float:
     """The seconds that a server asks for."""
     try:
