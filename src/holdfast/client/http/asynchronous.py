@@ -17,6 +17,7 @@ from holdfast.client.http.wire import (
     job_of,
     path_of,
     queue_of,
+    rates_of,
     result_of,
     submission,
 )
@@ -140,7 +141,7 @@ class HttpClient:
 
     async def rates(self) -> dict[str, QueueRates]:
         """How quickly jobs came, began and ended lately, by queue."""
-        return {each["name"]: QueueRates(**each["rates"]) for each in await self._queues()}
+        return {each["name"]: rates_of(each["rates"]) for each in await self._queues()}
 
     async def _queues(self) -> Any:
         return (await self._ask("GET", "/queues"))["queues"]

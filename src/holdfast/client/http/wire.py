@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, Final, NoReturn
 from uuid import UUID
@@ -31,7 +32,7 @@ from holdfast.core.errors import (
 )
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
-from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings
 from holdfast.core.state import State
 
 #: Answers after which the same request may be sent again, whatever it asks for: nothing was done, or a key guards it.
@@ -189,6 +190,11 @@ def queue_of(said: Mapping[str, Any]) -> QueueInfo:
         ),
         **counts,
     )
+
+
+def rates_of(said: Mapping[str, Any]) -> QueueRates:
+    """How quickly jobs come and go; a newer server may tell more than is known here, an older one less."""
+    return QueueRates(**{each.name: said[each.name] for each in fields(QueueRates) if each.name in said})
 
 
 def result_of(job: JobInfo) -> Any:
