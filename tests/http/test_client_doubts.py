@@ -101,8 +101,7 @@ async def _wait_for_room(hf: Holdfast) -> None:
 
 @scene
 async def test_answers_that_are_lost_leave_it_open_with_the_key_that_finds_it_out() -> None:
-    async with served() as api, listening(api) as (address, _):
-        server = httpx.AsyncHTTPTransport()
+    async with served() as api, listening(api) as (address, _), httpx.AsyncHTTPTransport() as server:
         keys: list[str] = []
 
         async def lose(request: httpx.Request) -> httpx.Response:
@@ -114,7 +113,6 @@ async def test_answers_that_are_lost_leave_it_open_with_the_key_that_finds_it_ou
         async with HttpClient(f"{address}{V1}", await api.key(), transport=transport, retries=1) as client:
             with pytest.raises(OutcomeUnknown) as doubt:
                 await client.enqueue("shop.add", 1)
-        await server.aclose()
         assert len(keys) == 2
         assert repr(keys[0]) in str(doubt.value)
         [stored] = await api.hf.jobs.list()

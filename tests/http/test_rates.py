@@ -70,8 +70,7 @@ async def test_the_python_client_has_queues_and_rates_as_in_process() -> None:
 @scene
 async def test_the_python_client_reads_what_a_newer_server_tells() -> None:
     """More members everywhere: they are left out, not stumbled over."""
-    async with served() as api, listening(api) as (address, _):
-        server = httpx.AsyncHTTPTransport()
+    async with served() as api, listening(api) as (address, _), httpx.AsyncHTTPTransport() as server:
         job = await api.hf.enqueue("shop.mail", "bob")
 
         async def tell_more(request: httpx.Request) -> httpx.Response:
@@ -84,7 +83,6 @@ async def test_the_python_client_reads_what_a_newer_server_tells() -> None:
             assert await client.get(job.id) == await api.hf.jobs.get(job.id)
             assert [each.id for each in await client.list()] == [job.id]
             assert (await client.enqueue("shop.mail", "ada")).id != job.id
-        await server.aclose()
 
 
 def _with_more(said: Any) -> Any:
