@@ -207,8 +207,8 @@ AT_POSTGRES_GATES = (
         "order",
         "PostgreSQL: no slot is kept for a job that comes last",
         POSTGRES + "serving.py",
-        'tuple(slots) if row["served"] and not last else ()',
-        'tuple(slots) if row["served"] else ()',
+        "comes_last=last) if",
+        "comes_last=False) if",
         _contract("last_lanes"),
     ),
     Ablation(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Collection
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.core.errors import StoreUnavailable
-from holdfast.core.gates import NO_RULES, Barrier, Candidate, Place, Usage, Waits, admit
+from holdfast.core.gates import NO_RULES, Barrier, Candidate, Place, Usage, Waits, admit, kept_slots
 from holdfast.core.gates_text import read_gates
+from holdfast.core.job import JobId
 from holdfast.stores.base import Swept
 from holdfast.stores.postgres.end import count_arrivals, release
 from holdfast.stores.postgres.holding import breaker_state, hold, places_for, read_rules
-from holdfast.stores.postgres.queues import last_lanes
+from holdfast.stores.postgres.queues import Lanes, last_lanes
 from holdfast.stores.postgres.serving import SERVED_AT_ONCE, columns_of, look_after, serve
 from holdfast.stores.postgres.transaction import Tx
 
@@ -43,12 +44,14 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
     """Slots freed, waiters let go. One gate at a time, and none that somebody has in hand, who may be frozen."""
     slots = unparked = 0
     last = last_lanes(await engine.query("queues.weighed"))
-    for kind, key in await engine.query("serving.kept_in_vain", limit, *last):
-        dropping = partial(_drop_stale_slots, kind=kind, key=key, last=last)
+    kept = await _kept_by_last(engine, last)
+    in_vain = [Place(Barrier(kind), key) for kind, key in await engine.query("serving.kept_in_vain", limit)]
+    for place in [*in_vain, *(kept.keys() - in_vain)][:limit]:
+        dropping = partial(_drop_stale_slots, place=place, last=kept[place])
         freed, _ = await engine.transact("sweep", engine.verbs, dropping)
         slots += freed
         if freed:
-            await engine.query("serving.look_after", [kind], [key], False)
+            await engine.query("serving.look_after", *columns_of([place]), False)
     for place in (await _neglected(engine))[:limit]:
         await engine.query("serving.make_gates", *columns_of([place]))
         await engine.query("serving.look_after", *columns_of([place]), False)
@@ -61,26 +64,39 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
     return slots, unparked
 
 
-async def _drop_stale_slots(tx: Tx, *, kind: str, key: str, last: tuple[list[str], list[int]]) -> int:
-    await tx.fetch("serving.make_gates", [kind], [key])
-    if not await tx.fetch("serving.try_hold", kind, key):
+async def _kept_by_last(engine: Engine, last: Lanes) -> defaultdict[Place, list[JobId]]:
+    """Jobs that come last, by the limits of which they were given slots when they did not, and would not be now."""
+    found: defaultdict[Place, list[JobId]] = defaultdict(list)
+    for kind, key, job_id, gates in await engine.query("serving.kept_by_last", *last) if last[0] else ():
+        place = Place(Barrier(kind), key)
+        if not kept_slots(Candidate("", "", "", read_gates(gates)), [place], comes_last=True):
+            found[place].append(job_id)
+    return found
+
+
+async def _drop_stale_slots(tx: Tx, *, place: Place, last: Sequence[JobId]) -> int:
+    await tx.fetch("serving.make_gates", *columns_of([place]))
+    if not await tx.fetch("serving.try_hold", *place):
         return 0
-    return len(await tx.fetch("serving.drop_kept_in_vain", kind, key, *last))
+    return len(await tx.fetch("serving.drop_kept_in_vain", *place, last))
 
 
 async def hand_on(engine: Engine, gates: Collection[Record]) -> None:
     """Slots that were kept for jobs in a queue that is paused now, or comes last, are for others; whoever waits a
     moment does it."""
-    last = last_lanes(await engine.query("queues.weighed")) if gates else ([], [])
-    for kind, key in gates:
+    if not gates:
+        return
+    places = [Place(Barrier(kind), key) for kind, key in gates]
+    kept = await _kept_by_last(engine, last_lanes(await engine.query("queues.weighed")))
+    for place in places:
         with contextlib.suppress(StoreUnavailable):
-            await engine.transact("sweep", engine.verbs, partial(_hand_on, kind=kind, key=key, last=last))
-    await look_after(engine, [Place(Barrier(kind), key) for kind, key in gates])
+            await engine.transact("sweep", engine.verbs, partial(_hand_on, place=place, last=kept[place]))
+    await look_after(engine, places)
 
 
-async def _hand_on(tx: Tx, *, kind: str, key: str, last: tuple[list[str], list[int]]) -> None:
-    await hold(tx, [Place(Barrier(kind), key)], [], NO_RULES)
-    await tx.fetch("serving.drop_kept_in_vain", kind, key, *last)
+async def _hand_on(tx: Tx, *, place: Place, last: Sequence[JobId]) -> None:
+    await hold(tx, [place], [], NO_RULES)
+    await tx.fetch("serving.drop_kept_in_vain", *place, last)
 
 
 async def _neglected(engine: Engine) -> list[Place]:

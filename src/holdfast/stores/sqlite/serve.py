@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Usage, Waits, admit
+from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Usage, Waits, admit, kept_slots
 from holdfast.core.gates_text import read_gates
 from holdfast.core.queue import last_priorities
 from holdfast.stores.flow import Served
@@ -160,9 +160,9 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
                 moved += isinstance(admission, Waits)
                 continue
             unpark(tx, waiter)
-            if served and not comes_last:
-                slots = [(*each, waiter.job_id) for each in admission.takes if each.barrier is Barrier.LIMIT]
-                tx.db.executemany(GATES["take"], slots)
+            if served:
+                slots = kept_slots(waiter.candidate, admission.takes, comes_last=comes_last)
+                tx.db.executemany(GATES["take"], [(*each, waiter.job_id) for each in slots])
             kept_nothing = kept_nothing or comes_last
             tx.enter_ready([waiter.ready])
             unparked += 1

@@ -98,14 +98,14 @@ ON CONFLICT DO NOTHING
 SELECT true FROM holdfast.gate WHERE kind = $1 AND key = $2 FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: drop_kept_in_vain
--- A slot belongs to a job that runs, or that was given it and is about to: somebody claims from its queue, and not only
--- when nothing else is ready, as from the lanes that are named.
+-- A slot belongs to a job that runs, or that was given it and is about to: somebody claims from its queue, and it is not
+-- among those that are named, of lanes that come last.
 DELETE FROM holdfast.slot s WHERE s.key = $2 AND s.kind = $1
     AND NOT EXISTS (SELECT 1 FROM holdfast.active a WHERE a.job_id = s.job_id)
     AND NOT EXISTS (
         SELECT 1 FROM holdfast.ready r WHERE r.job_id = s.job_id
             AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting q WHERE q.queue = r.queue AND q.paused)
-            AND (r.queue, r.priority) NOT IN (SELECT * FROM unnest($3::text[], $4::int2[]))
+            AND r.job_id <> ALL ($3::uuid[])
             AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
                  OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR r.queue = ANY (w.queues))))
 RETURNING true
@@ -118,10 +118,15 @@ SELECT DISTINCT kind, key FROM (
         AND NOT EXISTS (
             SELECT 1 FROM holdfast.ready r WHERE r.job_id = s.job_id
                 AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting q WHERE q.queue = r.queue AND q.paused)
-                AND (r.queue, r.priority) NOT IN (SELECT * FROM unnest($2::text[], $3::int2[]))
                 AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
                      OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR r.queue = ANY (w.queues))))
     LIMIT $1) s
+
+-- name: kept_by_last
+-- Slots that were given to jobs that wait in these lanes.
+SELECT s.kind, s.key, s.job_id, j.gates FROM holdfast.slot s
+JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[s.job_id]) JOIN holdfast.job j ON j.id = ANY (ARRAY[s.job_id])
+WHERE (r.queue, r.priority) IN (SELECT * FROM unnest($1::text[], $2::int2[]))
 
 -- name: kept_for
 -- Gates of which jobs that wait in this queue were given slots.
