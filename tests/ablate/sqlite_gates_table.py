@@ -101,6 +101,14 @@ AT_SQLITES_GATES = (
         _contract("last_lanes"),
     ),
     Ablation(
+        "order",
+        "SQLite: the sweep finds who stands behind others for no reason",
+        STORE + "serve.py",
+        "    _step_forward(tx, limit=limit)\n",
+        "",
+        ("tests/attacks/test_sqlite_astray.py",),
+    ),
+    Ablation(
         "P8",
         "SQLite: parked jobs are part of a queue's depth",
         STORE + "transaction.py",

@@ -34,6 +34,7 @@ async def sweep(tx: Tx, *, limit: int) -> Swept:
     """Put right what nothing else did; every count but that of old keys is zero on a healthy store. Not the gates."""
     keys = await tx.fetch("sweep.drop_keys", tx.now, limit)
     keys += await tx.fetch("sweep.drop_unique_keys", tx.now, limit)
+    await tx.fetch("sweep.step_forward", limit)
     arrived = Counter(row[0] for row in await tx.fetch("sweep.uncounted", limit))
     await count_arrivals(tx, arrived)
     released = await release(tx, [row[0] for row in await tx.fetch("sweep.releasable", limit)])
@@ -52,7 +53,10 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
         slots += freed
         if freed:
             await engine.query("serving.look_after", *columns_of([place]), False)
-    for place in (await _neglected(engine))[:limit]:
+    neglected, astray = await _neglected(engine, last)
+    if astray:
+        await engine.query("serving.step_back", astray[:limit])
+    for place in neglected[:limit]:
         await engine.query("serving.make_gates", *columns_of([place]))
         await engine.query("serving.look_after", *columns_of([place]), False)
     while True:
@@ -99,24 +103,33 @@ async def _hand_on(tx: Tx, *, place: Place, last: Sequence[JobId]) -> None:
     await tx.fetch("serving.drop_kept_in_vain", *place, last)
 
 
-async def _neglected(engine: Engine) -> list[Place]:
-    """Gates that somebody waits at who could go on, and that nothing has made due; by a look without holding them."""
+async def _neglected(engine: Engine, last: Lanes) -> tuple[list[Place], list[JobId]]:
+    """Gates that somebody waits at who could go on, and that nothing has made due; and those who stand behind others
+    for no reason. By a look without holding them."""
     found: list[Place] = []
+    astray: list[JobId] = []
     for barrier in Barrier:
         after: str | None = ""
         while after is not None:
-            places, after = await engine.snapshot(partial(_look, barrier=barrier, after=after))
-            found += places
-    return found
+            rows, strays = await engine.snapshot(partial(_page, barrier=barrier, after=after, last=last))
+            after = rows[-1]["key"] if len(rows) == _PAGE else None
+            astray += strays
+            found += await engine.snapshot(partial(_look, barrier=barrier, rows=rows))
+    return found, astray
 
 
-async def _look(tx: Tx, *, barrier: Barrier, after: str) -> tuple[list[Place], str | None]:
-    """One page of them, and where the next one begins."""
+async def _page(tx: Tx, *, barrier: Barrier, after: str, last: Lanes) -> tuple[Sequence[Record], list[JobId]]:
+    """Some of the gates that somebody waits at, with the first of each line; and who is astray there."""
     rows = await tx.fetch("serving.waited_at", barrier, after, _PAGE)
-    following = rows[-1]["key"] if len(rows) == _PAGE else None
+    keys = [row["key"] for row in rows]
+    return rows, [row[0] for row in await tx.fetch("serving.astray", barrier, keys, _COMPARED, *last)] if rows else []
+
+
+async def _look(tx: Tx, *, barrier: Barrier, rows: Sequence[Record]) -> list[Place]:
+    """Those of a page where the first could go on."""
     rows = [row for row in rows if row["due_at"] is None]
     if not rows:
-        return [], following
+        return []
     rules = await read_rules(tx)
     candidates = [Candidate(row["task"], row["queue"], row["tenant"], read_gates(row["gates"])) for row in rows]
     known = [candidate for candidate in candidates if candidate.task is not None]
@@ -134,7 +147,7 @@ async def _look(tx: Tx, *, barrier: Barrier, after: str) -> tuple[list[Place], s
         place
         for place, candidate in zip(places, candidates, strict=True)
         if candidate.task is None or not _has_to_stay(candidate, place, usage)
-    ], following
+    ]
 
 
 def _has_to_stay(candidate: Candidate, place: Place, usage: Usage) -> bool:

@@ -51,6 +51,20 @@ UPDATE holdfast.parked SET seq = seq + 4611686018427387904 WHERE job_id = ANY ($
 -- Nobody of this queue stands behind the others of a line any more; who still comes last is told from the rest again.
 UPDATE holdfast.parked SET seq = seq - 4611686018427387904 WHERE queue = $1 AND seq >= 4611686018427387904
 
+-- name: astray
+-- Who stands behind the others at these gates, and its lane does not come last: it was put there while a weight was
+-- being given back, or that was done by a program of an earlier version. A bounded number of each gate is looked at.
+SELECT b.job_id FROM unnest($2::text[]) AS g (key) CROSS JOIN LATERAL (
+    SELECT p.job_id, p.queue FROM holdfast.parked p
+    WHERE p.reason = $1 AND p.key = g.key AND p.seq >= 4611686018427387904 ORDER BY p.seq LIMIT $3) b
+JOIN holdfast.job j ON j.id = ANY (ARRAY[b.job_id])
+WHERE (b.queue, j.priority) NOT IN (SELECT * FROM unnest($4::text[], $5::int2[]))
+
+-- name: step_back
+-- The same for these, but for those that somebody has in hand.
+UPDATE holdfast.parked SET seq = seq - 4611686018427387904 WHERE job_id = ANY (ARRAY(
+    SELECT job_id FROM holdfast.parked WHERE job_id = ANY ($1) AND seq >= 4611686018427387904 FOR UPDATE SKIP LOCKED))
+
 -- name: give_slots
 INSERT INTO holdfast.slot (job_id, kind, key) SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])
 
