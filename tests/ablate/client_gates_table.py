@@ -12,8 +12,8 @@ OF_USERS = (
         "P1",
         "a refusal after a try without an answer is not told as certain",
         "src/holdfast/client/enqueuer.py",
-        "self._doubts.note(jobs, answers, unanswered=unknown)",
-        "self._doubts.note(jobs, answers, unanswered=False)",
+        "                self._doubts.unanswered(jobs)\n",
+        "",
         ("tests/unit/client/test_enqueuer.py",),
     ),
     Ablation(

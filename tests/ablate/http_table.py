@@ -10,6 +10,8 @@ REFUSALS = TESTS + "test_refusals.py"
 HOSTILE = TESTS + "test_hostile_bodies.py"
 LASTING = TESTS + "test_lasting.py"
 CONNECTIONS = TESTS + "test_connections.py"
+DOUBTS = TESTS + "test_client_doubts.py"
+STREAMS = TESTS + "test_client_streams.py"
 
 OF_HTTP = (
     Ablation(
@@ -227,6 +229,46 @@ OF_HTTP = (
         'f"/jobs/{parse_job_id(job_id)}"',
         'f"/jobs/{job_id}"',
         (TESTS + "test_client.py", "-k", "no_id"),
+    ),
+    Ablation(
+        "http",
+        "the client's refusal after a try without an answer is told as in doubt",
+        "src/holdfast/client/http/asking.py",
+        "            if not self._unanswered:\n                raise\n",
+        "            if True:\n                raise\n",
+        (DOUBTS, "-k", "without_an_answer and no_answer"),
+    ),
+    Ablation(
+        "http",
+        "what a proxy answers by itself is no answer of the server's",
+        "src/holdfast/client/http/asking.py",
+        'in (None, "outcome-unknown")',
+        'in ("outcome-unknown",)',
+        (DOUBTS, "-k", "without_an_answer"),
+    ),
+    Ablation(
+        "http",
+        "the client ends a line of a stream where the server does",
+        "src/holdfast/client/http/event_reader.py",
+        'chunk.split(b"\\n")',
+        'chunk.replace("\\u2028".encode(), b"\\n").split(b"\\n")',
+        (STREAMS, "-k", "ends_a_line"),
+    ),
+    Ablation(
+        "http",
+        "streams that bring nothing new are asked for ever more rarely",
+        "src/holdfast/client/http/following.py",
+        "if rests := max(failures, barren):",
+        "if rests := failures:",
+        (STREAMS, "-k", "ever_more_rarely"),
+    ),
+    Ablation(
+        "http",
+        "a stream that tells again what was seen brings nothing new",
+        "src/holdfast/client/http/following.py",
+        "has_news = has_news or event.id != seen",
+        "has_news = True",
+        (STREAMS, "-k", "told_again"),
     ),
     Ablation(
         "http",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
+import httpx
 from tests.http.served import V1, listening, served
 from tests.integration.scene import scene
 
@@ -63,3 +65,31 @@ async def test_the_python_client_has_queues_and_rates_as_in_process() -> None:
                 return found.name, blocking.rates()["mail"].enqueued_per_s
 
         assert await asyncio.to_thread(ask) == ("mail", rates["mail"].enqueued_per_s)
+
+
+@scene
+async def test_the_python_client_reads_what_a_newer_server_tells() -> None:
+    """More members everywhere: they are left out, not stumbled over."""
+    async with served() as api, listening(api) as (address, _), httpx.AsyncHTTPTransport() as server:
+        job = await api.hf.enqueue("shop.mail", "bob")
+
+        async def tell_more(request: httpx.Request) -> httpx.Response:
+            answer = await server.handle_async_request(request)
+            return httpx.Response(answer.status_code, json=_with_more(json.loads(await answer.aread())))
+
+        async with HttpClient(f"{address}{V1}", await api.key(), transport=httpx.MockTransport(tell_more)) as client:
+            assert await client.rates() == await api.hf.queues.rates()
+            assert [queue.name for queue in await client.queues()] == ["mail"]
+            assert await client.get(job.id) == await api.hf.jobs.get(job.id)
+            assert [each.id for each in await client.list()] == [job.id]
+            assert (await client.enqueue("shop.mail", "ada")).id != job.id
+
+
+def _with_more(said: Any) -> Any:
+    if isinstance(said, list):
+        return [_with_more(each) for each in said]
+    if not isinstance(said, dict):
+        return said
+    named = said.keys() <= {"5"}  # numbers by priority, which have no names of ours
+    more = {} if named else {"since_the_next_version": 1}
+    return {name: _with_more(each) for name, each in said.items()} | more

@@ -40,6 +40,10 @@ class RedisProxy:
         self._thread.stop()
 
     @property
+    def port(self) -> int:
+        return self._port
+
+    @property
     def url(self) -> str:
         return f"redis://:{self.server.password}@127.0.0.1:{self._port}/0"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.integration.scene import scene
 from tests.postgres.fixtures import PostgresSchema
+from tests.proxies.redis import RedisProxy
 from tests.redis.apps import Shop, until
 from tests.redis.fixtures import StartRedis
 from tests.redis.test_connection import Watched, refusal
@@ -62,11 +63,11 @@ async def test_a_master_that_no_sentinel_knows_is_waited_for(start_redis: StartR
     await transport.close()
 
 
-def sentinel_of(start: StartRedis, master: LocalRedis) -> LocalRedis:
+def sentinel_of(start: StartRedis, master: LocalRedis, port: int = 0) -> LocalRedis:
     """One that has no say of its own: it is told who the master is, and nobody else."""
     return start(
         settings={
-            "sentinel monitor": f"main 127.0.0.1 {master.port} 2",
+            "sentinel monitor": f"main 127.0.0.1 {port or master.port} 2",
             "sentinel auth-pass": f"main {master.password}",
             "requirepass": "sesame",
         },
@@ -91,6 +92,32 @@ async def test_a_sentinel_that_has_not_heard_of_the_fail_over_is_not_believed(
     assert transport.is_up, transport.told
     await transport.close()
     assert b"calls=" in own_redis.ask("INFO", "commandstats").partition(b"cmdstat_set:")[2][:10]
+
+
+@scene
+async def test_a_master_far_away_is_reached_also_behind_many_sentinels(
+    own_redis: LocalRedis, start_redis: StartRedis
+) -> None:
+    """Each of its answers takes a quarter of a second, and a way in takes several."""
+    with RedisProxy(own_redis) as proxy:
+        proxy.delay(0.25)
+        sentinel = sentinel_of(start_redis, own_redis, proxy.port)
+        hosts = ",".join([f"127.0.0.1:{sentinel.port}"] * 4)
+        transport = Watched(f"redis+sentinel://:{own_redis.password}@{hosts}/main?sentinel_password=sesame")
+        await transport.open()
+        assert transport.is_up, transport.told
+        await transport.close()
+
+
+@scene
+async def test_what_is_no_sentinel_is_told_from_one(own_redis: LocalRedis, start_redis: StartRedis) -> None:
+    with RedisProxy(sentinel_of(start_redis, own_redis)) as proxy:
+        proxy.answer(":7")
+        transport = Watched(f"redis+sentinel://:{own_redis.password}@127.0.0.1:{proxy.port}/main")
+        await transport.open()
+        [down] = transport.told
+        assert f"127.0.0.1:{proxy.port} answers as no Sentinel does" in down.error  # type: ignore[union-attr]
+        await transport.close()
 
 
 @scene

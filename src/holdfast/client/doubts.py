@@ -8,42 +8,58 @@ asked for another. So a refusal after such a try is told as what it is: nobody k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
 
-from holdfast.core.errors import HoldfastError, NotUnique, OutcomeUnknown, QueueFull
+from holdfast.core.errors import HoldfastError, NotUnique, OutcomeUnknown, QueueFull, StoreUnavailable
 from holdfast.core.job import JobId, NewJob
 from holdfast.stores.base import Conflict, Existing, Inserted, InsertResult
 
+T = TypeVar("T")
+
 
 class Doubts:
-    """Of one process' calls that are under way."""
+    """Of one process' calls that are under way; a call may share its tries with others, and have several."""
 
     def __init__(self) -> None:
-        self._ids: set[JobId] = set()
+        self._under_way: set[JobId] = set()
+        self._doubted: set[JobId] = set()
 
-    def note(self, jobs: Sequence[NewJob], answers: Sequence[InsertResult], *, unanswered: bool) -> None:
-        """What the store answered, and whether a try before that had no answer."""
-        if not unanswered and not self._ids:
-            return
-        for job, answer in zip(jobs, answers, strict=True):
-            if _is_for_ever(job, answer):
-                self._ids.discard(job.id)
-            elif unanswered:
-                self._ids.add(job.id)
+    async def settled(self, jobs: Sequence[NewJob], call: Awaitable[T]) -> T:
+        """What a call says that enqueues these; OutcomeUnknown, where that is in doubt."""
+        ids = {job.id for job in jobs}
+        self._under_way |= ids
+        try:
+            told = await call
+            if self.are_about(jobs):
+                raise self._unknown(jobs, "the store answered that such a job is there already")
+            return told
+        except (QueueFull, NotUnique, StoreUnavailable) as refusal:
+            if self.are_about(jobs):
+                raise self._unknown(jobs, refusal) from refusal
+            raise
+        finally:
+            self._under_way -= ids
+            self._doubted -= ids
 
-    def settle(self, jobs: Sequence[NewJob], refusal: HoldfastError | None = None) -> None:
-        """The end of a call: raises OutcomeUnknown where what its caller would be told now is in doubt."""
-        if not self._ids:
-            return
-        doubted = self._ids.intersection(job.id for job in jobs)
-        self._ids -= doubted
-        if doubted and isinstance(refusal, QueueFull | NotUnique | None):
-            said = str(refusal) if refusal else "the store answered that such a job is there already"
-            raise OutcomeUnknown(
-                f"{said}; but an earlier try of the same call was not answered, and may yet be carried out: "
-                f"{len(jobs)} job(s), the first {jobs[0].id}; look before you enqueue them again, or use an "
-                "idempotency key"
-            ) from refusal
+    def are_about(self, jobs: Sequence[NewJob]) -> bool:
+        return bool(self._doubted) and not self._doubted.isdisjoint(job.id for job in jobs)
+
+    def unanswered(self, jobs: Sequence[NewJob]) -> None:
+        """A try of theirs: what comes of it, nobody knows."""
+        self._doubted |= self._under_way.intersection(job.id for job in jobs)
+
+    def answered(self, jobs: Sequence[NewJob], answers: Sequence[InsertResult]) -> None:
+        """A try of theirs, by the store."""
+        if self._doubted:
+            known = zip(jobs, answers, strict=True)
+            self._doubted -= {job.id for job, answer in known if _is_for_ever(job, answer)}
+
+    def _unknown(self, jobs: Sequence[NewJob], said: str | HoldfastError) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            f"{said}; but an earlier try of the same call was not answered, and may yet be carried out: {len(jobs)} "
+            f"job(s), the first {jobs[0].id}; look before you enqueue them again, or use an idempotency key"
+        )
 
 
 def _is_for_ever(job: NewJob, answer: InsertResult) -> bool:

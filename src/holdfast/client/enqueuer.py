@@ -21,7 +21,6 @@ from holdfast.client.refusals import Refusals
 from holdfast.client.waiting_line import WaitingLines
 from holdfast.config import Config
 from holdfast.core.errors import (
-    HoldfastError,
     IdempotencyConflict,
     KeyHeld,
     NotUnique,
@@ -67,13 +66,7 @@ class Enqueuer:
 
     async def enqueue(self, job: NewJob, *, wait_s: float) -> JobId:
         """Store one job; returns the id under which it is known, which an idempotency key may decide."""
-        try:
-            job_id = await self._enqueue(job, wait_s)
-        except HoldfastError as refusal:
-            self._doubts.settle([job], refusal)
-            raise
-        self._doubts.settle([job])
-        return job_id
+        return await self._doubts.settled((job,), self._enqueue(job, wait_s))
 
     async def _enqueue(self, job: NewJob, wait_s: float) -> JobId:
         is_plain = job.key is None and job.unique is None
@@ -116,13 +109,7 @@ class Enqueuer:
         """Store all of them in one transaction, or none."""
         if not jobs:
             return []
-        try:
-            ids = await self._enqueue_many(jobs, wait_s)
-        except HoldfastError as refusal:
-            self._doubts.settle(jobs, refusal)
-            raise
-        self._doubts.settle(jobs)
-        return ids
+        return await self._doubts.settled(jobs, self._enqueue_many(jobs, wait_s))
 
     async def _enqueue_many(self, jobs: Sequence[NewJob], wait_s: float) -> list[JobId]:
         heard = bool(self.refusals.closed)
@@ -154,13 +141,15 @@ class Enqueuer:
 
     async def _insert(self, jobs: Sequence[NewJob], *, whole: bool = False, admit: bool = True) -> list[InsertResult]:
         asked = self._clock.monotonic()
-        unknown = False
+        unknown = self._doubts.are_about(jobs)  # a try together with others, who were then refused
 
         def worth_repeating(error: BaseException) -> bool:
             nonlocal unknown
             if not isinstance(error, StoreUnavailable) or (isinstance(error, KeyHeld) and not whole):
                 return False
-            unknown = unknown or error.unknown
+            if error.unknown:
+                unknown = True
+                self._doubts.unanswered(jobs)
             # Certainly not written: the caller may hear of it soon. Perhaps written: find out, if it takes long.
             return unknown or self._clock.monotonic() - asked < self._config.wait_s
 
@@ -182,7 +171,7 @@ class Enqueuer:
                 f"{len(jobs)} job(s), the first {jobs[0].id}; they may or may not be there: look before you "
                 "enqueue them again, or use an idempotency key"
             ) from error
-        self._doubts.note(jobs, answers, unanswered=unknown)
+        self._doubts.answered(jobs, answers)
         return answers
 
     async def _wait_for_room(

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.client.doubts import Doubts
 from holdfast.client.enqueuer import Enqueuer
 from holdfast.config import Config
-from holdfast.core.errors import IdempotencyConflict, NotUnique, OutcomeUnknown, QueueFull, StoreUnavailable
+from holdfast.core.errors import IdempotencyConflict, KeyHeld, NotUnique, OutcomeUnknown, QueueFull, StoreUnavailable
 from holdfast.core.job import KeyClaim, NewJob
 from holdfast.core.state import State
 from holdfast.core.unique import UniqueClaim
@@ -116,3 +117,51 @@ def test_a_place_that_another_has_is_given_back_and_so_promises_nothing() -> Non
 def test_who_waited_for_room_and_got_it_is_in_no_doubt() -> None:
     job = a_job()
     assert _told([job], [_FULL], [Inserted(job.id, State.READY)], wait_s=60.0) == job.id
+
+
+class SplitStore(LateStore):
+    """The second request finds a key in an open transaction, so that its jobs are asked for one by one."""
+
+    async def insert_jobs(self, jobs: Sequence[NewJob], *, whole: bool = False, admit: bool = True) -> Any:
+        self.asked += 1
+        if self.asked == 1:
+            raise StoreUnavailable("the connection fell silent", unknown=True)
+        if len(jobs) > 1:
+            raise KeyHeld("order-1 is in somebody's transaction")
+        return [Taken(_OTHER)] if jobs[0].unique else [Inserted(jobs[0].id, State.READY)]
+
+
+def test_a_try_together_with_others_is_not_forgotten_when_they_are_asked_for_one_by_one() -> None:
+    async def ask() -> None:
+        store: Any = SplitStore()
+        enqueuer = Enqueuer(store, Config(), clock=SystemClock(), telemetry=Telemetry())
+        keyed = a_job(key=KeyClaim("order-1", b"", 60.0))
+        told = await asyncio.gather(
+            enqueuer.enqueue(a_job(unique=UniqueClaim("u")), wait_s=0.0),
+            enqueuer.enqueue(keyed, wait_s=0.0),
+            return_exceptions=True,
+        )
+        assert isinstance(told[0], OutcomeUnknown)
+        assert isinstance(told[0].__cause__, NotUnique)
+        assert told[1] == keyed.id
+
+    asyncio.run(ask())
+
+
+def test_a_caller_who_has_gone_leaves_no_doubt_behind() -> None:
+    async def ask() -> None:
+        store: Any = LateStore([_FULL])
+        doubts = Doubts()
+        enqueuer = Enqueuer(store, Config(), clock=SystemClock(), telemetry=Telemetry())
+        enqueuer._doubts = doubts
+        job = a_job()
+        call = asyncio.create_task(enqueuer.enqueue(job, wait_s=0.0))
+        while not doubts.are_about([job]):
+            await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.wait([call])
+        await enqueuer.close()  # which waits for the try that is under way
+        assert not doubts.are_about([job])
+        assert store.asked == 2
+
+    asyncio.run(ask())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -11,26 +10,22 @@ from uuid import UUID
 
 import httpx
 
+from holdfast.client.http.asking import Asking
+from holdfast.client.http.following import follow
 from holdfast.client.http.wire import (
-    AGAIN,
-    EventReader,
     bearer,
     job_of,
     path_of,
     queue_of,
-    raise_problem,
+    rates_of,
     result_of,
-    retry_after_s,
     submission,
-    value_of,
 )
 from holdfast.core.durations import Seconds, seconds
-from holdfast.core.errors import ApiRefused, JobNotFound
+from holdfast.core.errors import JobNotFound
 from holdfast.core.job import JobId, JobInfo
 from holdfast.core.queue import QueueInfo, QueueRates
 from holdfast.stores.base import CancelAnswer
-
-_LONGEST_REST_S = 5.0
 
 
 class HttpJobHandle:
@@ -120,9 +115,10 @@ class HttpClient:
         or the fields of a submission (`delay_s`, …).
 
         It is sent again where no answer comes: also without a key of yours it has one, so that it is done once.
+        Raises OutcomeUnknown, which names that key, where a try had no answer and none after it was accepted.
         """
         body, headers = submission(task, args, kwargs or {}, key, options)
-        said = await self._ask("POST", "/jobs", json=body, headers=headers)
+        said = await Asking(self._http, self._retries).submit("/jobs", body, headers)
         return HttpJobHandle(UUID(said["id"]), self, existing=said["replayed"])
 
     async def get(self, job_id: JobId | str) -> JobInfo:
@@ -145,55 +141,14 @@ class HttpClient:
 
     async def rates(self) -> dict[str, QueueRates]:
         """How quickly jobs came, began and ended lately, by queue."""
-        return {each["name"]: QueueRates(**each["rates"]) for each in await self._queues()}
+        return {each["name"]: rates_of(each["rates"]) for each in await self._queues()}
 
     async def _queues(self) -> Any:
         return (await self._ask("GET", "/queues"))["queues"]
 
-    async def events(self, job_id: JobId | str) -> AsyncIterator[JobInfo]:
+    def events(self, job_id: JobId | str) -> AsyncIterator[JobInfo]:
         """Every change of a job that can be seen, the last one its ending."""
-        path, seen, failures = f"{path_of(job_id)}/events", "", 0
-        while True:
-            try:
-                headers = {"Last-Event-ID": seen} if seen else {}
-                async with self._http.stream("GET", path, headers=headers) as answer:
-                    if answer.status_code == 204:
-                        return
-                    if answer.status_code in AGAIN and failures < self._retries:
-                        failures += 1  # a server that stops, or the proxy before it
-                        await asyncio.sleep(min(_LONGEST_REST_S, retry_after_s(answer.headers)))
-                        continue
-                    if answer.status_code != 200:
-                        raise_problem(answer.status_code, await answer.aread(), answer.headers)
-                    reader, failures = EventReader(), 0
-                    async for line in answer.aiter_lines():
-                        event = reader.feed(line)
-                        if event is None or event.kind == "reconnect":
-                            continue
-                        if event.kind == "gone":
-                            raise JobNotFound(job_id)
-                        seen = event.id
-                        yield job_of(json.loads(event.data))
-                        if event.kind == "ended":
-                            return
-            except httpx.TransportError as error:
-                failures += 1
-                if failures > self._retries:
-                    raise ApiRefused(f"the server cannot be reached: {type(error).__name__}") from error
-                await asyncio.sleep(min(_LONGEST_REST_S, 0.1 * 2**failures))
+        return follow(self._http, job_id, retries=self._retries)
 
     async def _ask(self, method: str, path: str, **sent: Any) -> Any:
-        for left in range(self._retries, -1, -1):
-            try:
-                answer = await self._http.request(method, path, **sent)
-            except httpx.TransportError as error:
-                if not left:
-                    raise ApiRefused(f"the server cannot be reached: {type(error).__name__}") from error
-                await asyncio.sleep(0.1 * 2 ** (self._retries - left))
-                continue
-            if answer.is_success:
-                return value_of(answer.status_code, answer.content)
-            if answer.status_code not in AGAIN or not left:
-                raise_problem(answer.status_code, answer.content, answer.headers)
-            await asyncio.sleep(min(_LONGEST_REST_S, retry_after_s(answer.headers)))
-        raise AssertionError("unreachable")
+        return await Asking(self._http, self._retries).ask(method, path, **sent)

@@ -1,12 +1,13 @@
-"""What goes over the wire, and what comes back: requests, jobs, events and errors. Nothing is sent here."""
+"""What goes over the wire, and what comes back: requests, jobs and errors. Nothing is sent here."""
 
 from __future__ import annotations
 
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from holdfast.client.http.call_options import options_on_the_wire
@@ -31,11 +32,13 @@ from holdfast.core.errors import (
 )
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
-from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings
 from holdfast.core.state import State
 
 #: Answers after which the same request may be sent again, whatever it asks for: nothing was done, or a key guards it.
 AGAIN: Final = frozenset({429, 502, 503, 504})
+#: Between two tries, in seconds, whatever a server asks for.
+LONGEST_REST_S: Final = 5.0
 _PREFIX: Final = "urn:holdfast:problem:"
 _ERRORS: Final[Mapping[str, type[HoldfastError]]] = {
     "invalid-json": InvalidArguments,
@@ -97,6 +100,16 @@ def raise_problem(status: int, content: bytes, headers: Mapping[str, str]) -> No
     if known is None:
         raise ApiRefused(f"{detail} ({kind})", status=status, kind=kind, field=field)
     raise _made(known, detail, said, retry_after_s(headers))
+
+
+def kind_of(content: bytes) -> str | None:
+    """Which of the API's problems it is; None where it is none of the API's."""
+    try:
+        said = json.loads(content)
+        kind = str(said["type"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    return kind.removeprefix(_PREFIX) if kind.startswith(_PREFIX) else None
 
 
 def retry_after_s(headers: Mapping[str, str], *, default: float = 1.0) -> float:
@@ -179,6 +192,11 @@ def queue_of(said: Mapping[str, Any]) -> QueueInfo:
     )
 
 
+def rates_of(said: Mapping[str, Any]) -> QueueRates:
+    """How quickly jobs come and go; a newer server may tell more than is known here, an older one less."""
+    return QueueRates(**{each.name: said[each.name] for each in fields(QueueRates) if each.name in said})
+
+
 def result_of(job: JobInfo) -> Any:
     """What the job returned; raises what a handle in process raises."""
     if job.state is State.DEAD:
@@ -202,29 +220,3 @@ def _attempt(said: Mapping[str, Any]) -> AttemptInfo:
     return AttemptInfo(
         said["number"], 0, said["cause"], _error(said["error"]), said["worker"], _moment(said["started_at"]), ended
     )
-
-
-class StreamEvent(NamedTuple):
-    """One event of a stream."""
-
-    kind: str
-    id: str
-    data: str
-
-
-class EventReader:
-    """Puts lines of a stream together to events."""
-
-    def __init__(self) -> None:
-        self._fields: dict[str, str] = {}
-
-    def feed(self, line: str) -> StreamEvent | None:
-        """One more line; an event where it ends one."""
-        if line:
-            name, _, value = line.partition(": ")
-            self._fields[name] = value
-            return None
-        fields, self._fields = self._fields, {}
-        if "data" not in fields:
-            return None
-        return StreamEvent(fields.get("event", "message"), fields.get("id", ""), fields["data"])

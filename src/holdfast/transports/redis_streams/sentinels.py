@@ -19,17 +19,22 @@ async def enter_master(address: Address, enter: Callable[[Place], Awaitable[Wire
     asked. What a person has to mend is raised when none of them led to a master.
     """
     heard: list[str] = []
+    tried: set[Place] = set()
     to_mend: ConfigError | Untrusted | None = None
     share_s = CONNECT_S / len(address.hosts)
     for host, port in address.hosts:
         said = f"{host}:{port}"
         try:
-            async with asyncio.timeout(share_s):
+            async with asyncio.timeout(share_s):  # of the question alone: a master far away takes its own time
                 named = await _ask(address, host, port, within_s=share_s)
-                if named is not None:
-                    said += f" says {named[0]}:{named[1]}"
-                    return await enter(named)
-            heard.append(f"{said} knows no master {address.master}")
+            if named is None:
+                heard.append(f"{said} knows no master {address.master}")
+                continue
+            said += f" says {named[0]}:{named[1]}"
+            if named not in tried:
+                tried.add(named)
+                return await enter(named)
+            heard.append(f"{said} as well")
         except (ConfigError, Untrusted) as error:
             to_mend = to_mend or error
         except (Unreachable, Refusal, TimeoutError) as error:
@@ -52,4 +57,9 @@ async def _ask(address: Address, host: str, port: int, *, within_s: float) -> Pl
         ) from None
     finally:
         wire.close()
-    return None if found is None else (found[0].decode(), int(found[1]))
+    match found:
+        case None:
+            return None
+        case [bytes() as name, bytes() as number] if number.isdigit():
+            return name.decode("utf-8", "replace"), int(number)
+    raise Unreachable(f"{host}:{port} answers as no Sentinel does")

@@ -122,10 +122,14 @@ class Recovery:
     async def _connect(
         self, config: Config, store: Store, open_transport: Callable[[Config, Store], Awaitable[Transport]]
     ) -> Transport:
-        try:
-            return await open_transport(config, store)
-        except HoldfastError:  # what is wrong with it the processes have said, which do not start
-            return StoreAlone()
+        backoff = Backoff(0.1, 5.0)
+        while True:
+            try:
+                return await open_transport(config, store)
+            except StoreUnavailable:  # which is asked under what name the transport knows it
+                await asyncio.sleep(backoff.next())
+            except HoldfastError:  # what is wrong with it the processes have said, which do not start
+                return StoreAlone()
 
     async def _apply(self, operation: Callable[[Store], Awaitable[int]], config: Config, pid: int) -> None:
         try:
@@ -148,7 +152,10 @@ class Recovery:
 
 async def _marks(store: Store, run: RunSeen) -> list[BreakerMark]:
     """What a run that was killed says about the breaker of its job, which the store knows."""
-    found = await store.circumstances(run.job_id)
+    try:
+        found = await store.circumstances(run.job_id)
+    except StoreUnavailable:  # to hand back the jobs is worth more than what a breaker hears
+        return []
     gates = () if found is None else found.gates
     ran_s = max(0.0, time.monotonic() - run.began_s)
     return [BreakerMark(run.token, True, gate, ran_s) for gate in gates if isinstance(gate, BreakerGate)]
