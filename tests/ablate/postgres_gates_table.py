@@ -11,6 +11,7 @@ BETWEEN = "tests/faults/test_rules_between_statements.py"
 ONE_STATEMENT = "tests/faults/test_rules_one_statement.py"
 MOVED = "tests/attacks/test_postgres_moving.py"
 HANDED_ON = "tests/attacks/test_postgres_handed_on.py"
+ASTRAY = "tests/attacks/test_postgres_astray.py"
 PAUSED = "tests/attacks/test_postgres_pauses.py"
 
 
@@ -207,8 +208,8 @@ AT_POSTGRES_GATES = (
         "order",
         "PostgreSQL: no slot is kept for a job that comes last",
         POSTGRES + "serving.py",
-        'tuple(slots) if row["served"] and not last else ()',
-        'tuple(slots) if row["served"] else ()',
+        "comes_last=last) if",
+        "comes_last=False) if",
         _contract("last_lanes"),
     ),
     Ablation(
@@ -218,6 +219,22 @@ AT_POSTGRES_GATES = (
         "if settings.paused or last_priorities(settings):",
         "if settings.paused:",
         _contract("last_lanes"),
+    ),
+    Ablation(
+        "order",
+        "PostgreSQL: who stands behind others in the line of a gate for no reason is found by the sweep",
+        POSTGRES + "sweep.py",
+        "            astray += strays\n",
+        "",
+        (ASTRAY, "-k", "given_back"),
+    ),
+    Ablation(
+        "order",
+        "PostgreSQL: what an earlier version lets go from behind others is not behind those of its lane",
+        POSTGRES + "sweep.py",
+        '    await tx.fetch("sweep.step_forward", limit)\n',
+        "",
+        (ASTRAY, "-k", "earlier"),
     ),
     Ablation(
         "rule 11",

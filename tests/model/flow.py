@@ -18,6 +18,7 @@ from holdfast.core.gates import (
     Rules,
     SlotGate,
     Usage,
+    WhenFull,
     admit,
     gates_of,
 )
@@ -85,11 +86,12 @@ class Flow:
 
     # ------------------------------------------------------------ slots
 
-    def keep(self, job: NewJob) -> list[tuple[Place, int]]:
-        """Slots of all its limits go with a waiter that is let go; the places that are fuller now, with their sizes."""
+    def keep(self, job: NewJob, *, comes_last: bool) -> list[tuple[Place, int]]:
+        """Slots of all its limits go with a waiter that is let go, but where it comes last and does not replace; the
+        places that are fuller now, with their sizes."""
         taken = []
         for gate in self.gates_of(job):
-            if isinstance(gate, SlotGate):
+            if isinstance(gate, SlotGate) and not (comes_last and gate.when_full is not WhenFull.REPLACE):
                 place = Place(Barrier.LIMIT, gate.key)
                 self.slots.setdefault(place, set()).add(job.id)
                 taken.append((place, gate.size))
@@ -98,6 +100,13 @@ class Flow:
     def free(self, job_id: JobId) -> None:
         for holders in self.slots.values():
             holders.discard(job_id)
+
+    def put_last(self, job: NewJob) -> None:
+        """It gives back what would not be kept for it."""
+        limits = [gate for gate in self.gates_of(job) if isinstance(gate, SlotGate)]
+        replacing = {_place(gate) for gate in limits if gate.when_full is WhenFull.REPLACE}
+        for place in self.slots.keys() - replacing:
+            self.slots[place].discard(job.id)
 
     # ------------------------------------------------------------ breakers and operators
 

@@ -55,4 +55,4 @@ def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float
 def _make_ready(model: Model, job: Job) -> None:
     job.state = State.READY  # at its old place
     if model.keeps(job):
-        model.flow.keep(job.new)
+        model.flow.keep(job.new, comes_last=job.lane in model.last)

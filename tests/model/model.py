@@ -500,11 +500,11 @@ class Model:
         self.last = frozenset(lane for lane in self.last if lane.queue != queue) | {Lane(queue, each) for each in last}
         for job in self.jobs.values():
             if job.state is State.READY and job.lane in self.last:
-                self.flow.free(job.new.id)
+                self.flow.put_last(job.new)
 
     def keeps(self, job: Job) -> bool:
-        """Whether slots go with it when it is let go: somebody is about to claim it."""
-        return job.new.queue not in self.paused and job.lane not in self.last
+        """Whether slots go with it when it is let go: somebody will claim it."""
+        return job.new.queue not in self.paused
 
     def turn(self, job: Job) -> tuple[bool, int]:
         """Where it stands among those who wait at its gate."""

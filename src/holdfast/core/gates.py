@@ -180,6 +180,17 @@ def _place(gate: Gate) -> Place:
     return Place(Barrier.BREAKER, gate.name)
 
 
+def kept_slots(candidate: Candidate, slots: Iterable[Place], *, comes_last: bool) -> tuple[Place, ...]:
+    """Those of these that go with a waiter that is let go, until it is claimed. For a job that comes last nothing is
+    kept (decision 0140), but where it would replace others: whoever came meanwhile is newer than it is."""
+    limits = (place for place in slots if place.barrier is Barrier.LIMIT)
+    if not comes_last:
+        return tuple(limits)
+    gates = [gate for gate in candidate.gates if isinstance(gate, SlotGate)]
+    replacing = {gate.key for gate in gates if gate.when_full is WhenFull.REPLACE}
+    return tuple(place for place in limits if place.key in replacing)
+
+
 def admit(candidates: Sequence[Candidate], usage: Usage) -> list[Admission]:
     """Who of these may run, one after the other; whoever may has taken what it needs out of the usage."""
     return [_admit(candidate, usage) for candidate in candidates]

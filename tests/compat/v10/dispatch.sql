@@ -5,12 +5,12 @@ SELECT * FROM holdfast.claim_entries($1, $2, $3)
 
 -- name: places
 -- The lanes of those of these jobs that are ready.
-SELECT job_id, queue, priority, tag FROM holdfast.ready WHERE job_id = ANY ($1)
+SELECT job_id, queue, priority, tag, losses FROM holdfast.ready WHERE job_id = ANY ($1)
 
 -- name: ready_jobs
 -- The head of each lane of a queue, in order.
-SELECT r.job_id, l.priority, r.tag FROM generate_series(9, 0, -1) AS l (priority) CROSS JOIN LATERAL (
-    SELECT job_id, tag, seq FROM holdfast.ready WHERE queue = $1 AND priority = l.priority::int2
+SELECT r.job_id, l.priority, r.tag, r.losses FROM generate_series(9, 0, -1) AS l (priority) CROSS JOIN LATERAL (
+    SELECT job_id, tag, seq, losses FROM holdfast.ready WHERE queue = $1 AND priority = l.priority::int2
     ORDER BY tag, seq LIMIT $2
 ) r ORDER BY l.priority DESC, r.tag, r.seq
 

@@ -5,7 +5,7 @@ SELECT id, queue, priority, tenant <> '' AS named FROM holdfast.job WHERE id = A
 
 -- name: ready
 -- Those of them that are ready and in nobody's hand, held here.
-SELECT job_id FROM holdfast.ready WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
+SELECT job_id, losses FROM holdfast.ready WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
 
 -- name: numbers
 SELECT nextval('holdfast.place') FROM generate_series(1, $1)

@@ -91,6 +91,37 @@ CROSS JOIN LATERAL (
 ) AS h (count, oldest)
 WHERE h.count > 0
 
+-- name: rates
+-- From the newest rows of each kind, found by an index: bounded work, however many there are. Where a kind has more of
+-- them than that, all are counted from its oldest one on. Dead letters are few, and in the order of their ids.
+WITH came AS MATERIALIZED (
+    SELECT queue, created_at AS at FROM holdfast.job ORDER BY id DESC LIMIT $1
+), succeeded AS MATERIALIZED (
+    SELECT job_id, started_at, ended_at AS at FROM holdfast.done WHERE cancelled = false ORDER BY ended_at DESC LIMIT $1
+), cancelled AS MATERIALIZED (
+    SELECT job_id, started_at, ended_at AS at FROM holdfast.done WHERE cancelled = true ORDER BY ended_at DESC LIMIT $1
+), dead AS MATERIALIZED (
+    SELECT queue, started_at, ended_at AS at FROM holdfast.dead ORDER BY job_id DESC LIMIT $1
+), since AS MATERIALIZED (
+    SELECT greatest($2::timestamptz, (SELECT CASE WHEN count(*) = $1 THEN min(at) END FROM came),
+                    (SELECT CASE WHEN count(*) = $1 THEN min(at) END FROM succeeded),
+                    (SELECT CASE WHEN count(*) = $1 THEN min(at) END FROM cancelled)) AS at
+), ended AS MATERIALIZED (
+    SELECT (SELECT j.queue FROM holdfast.job j WHERE j.id = e.job_id) AS queue, e.started_at, e.at
+    FROM (SELECT * FROM succeeded UNION ALL SELECT * FROM cancelled) e WHERE e.at >= (SELECT at FROM since)
+    UNION ALL SELECT queue, started_at, at FROM dead WHERE at >= (SELECT at FROM since)
+)
+SELECT x.queue, count(*) FILTER (WHERE x.kind = 1), count(*) FILTER (WHERE x.kind = 2), count(*) FILTER (WHERE x.kind = 3),
+       (SELECT at FROM since)
+FROM (
+    SELECT queue, 1 AS kind, at FROM came
+    UNION ALL SELECT queue, 2, started_at FROM holdfast.active
+    UNION ALL SELECT queue, 2, started_at FROM ended
+    UNION ALL SELECT queue, 3, at FROM ended
+) AS x (queue, kind, at)
+WHERE x.at >= (SELECT at FROM since) AND x.queue IS NOT NULL
+GROUP BY x.queue
+
 -- name: workers
 SELECT w.id, w.host, w.pid, w.concurrency, w.queues, w.started_at, w.lease_until, w.lag_s,
        (SELECT count(*) FROM holdfast.active a WHERE a.worker = w.id)

@@ -25,6 +25,14 @@ SELECT b.job_id FROM holdfast.blocked b WHERE NOT EXISTS (
         AND NOT EXISTS (SELECT 1 FROM holdfast.dead d WHERE d.job_id = m.job_id)
 ) ORDER BY b.job_id LIMIT $1 FOR UPDATE SKIP LOCKED
 
+-- name: step_forward
+-- Nobody stands behind the others of a lane: a program of an earlier version lets jobs go from where they wait without
+-- taking off what puts them behind there (`parking.BEHIND`). With tags it makes no difference.
+UPDATE holdfast.ready SET seq = seq - 4611686018427387904 WHERE ctid = ANY (ARRAY(
+    SELECT h.ctid FROM holdfast.depth d CROSS JOIN generate_series(0, 9) AS p (priority) CROSS JOIN LATERAL (
+        SELECT r.ctid FROM holdfast.ready r WHERE r.queue = d.queue AND r.priority = p.priority AND r.tag = 0
+            AND r.seq >= 4611686018427387904 ORDER BY r.seq LIMIT $1 FOR UPDATE SKIP LOCKED) h LIMIT $1))
+
 -- name: alone
 SELECT pg_try_advisory_xact_lock(hashtextextended('holdfast.sweep', 0))
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.core.queue import (
     MOST_COUNTED,
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from asyncpg import Record
 
 
+Lanes: TypeAlias = tuple[list[str], list[int]]
+"""Their queues and their priorities, as statements take them."""
+
+
 async def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[str] | None, by: str) -> None:
     """Replace a queue's settings, or only some of them; gates follow at the next insert or claim."""
     await tx.fetch("rules.alone")
@@ -42,8 +46,8 @@ async def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collec
     tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED
 
 
-def last_lanes(rows: Sequence[Record]) -> tuple[list[str], list[int]]:
-    """Queues and priorities of which jobs are started only when nothing else is ready, as statements take them."""
+def last_lanes(rows: Sequence[Record]) -> Lanes:
+    """Queues and priorities of which jobs are started only when nothing else is ready."""
     lanes = [(queue, priority) for queue, *row in rows for priority in last_priorities(from_row(*row))]
     return [queue for queue, _ in lanes], [priority for _, priority in lanes]
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.errors import StoreUnavailable
-from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Skipped, Usage, Waits, admit
+from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Skipped, Usage, Waits, admit, kept_slots
 from holdfast.core.gates_text import read_gates
 from holdfast.core.queue import share_of
 from holdfast.core.state import State
@@ -199,8 +199,8 @@ def _judge(place: Place, waiters: Sequence[Record], held: Held, line: _Line, *, 
         last = _comes_last(row)
         verdict = _ask(candidate, held.usage, served=row["served"])
         if isinstance(verdict, Passed):
-            slots = [each for each in verdict.takes if each.barrier is Barrier.LIMIT]
-            line.let_go.append((row, tuple(slots) if row["served"] and not last else ()))
+            slots = kept_slots(candidate, verdict.takes, comes_last=last) if row["served"] else ()
+            line.let_go.append((row, slots))
             line.left_to_last |= last
             line.spent.update(verdict.spends)
             if row["served"]:

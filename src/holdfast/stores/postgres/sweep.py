@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Collection
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.core.errors import StoreUnavailable
-from holdfast.core.gates import NO_RULES, Barrier, Candidate, Place, Usage, Waits, admit
+from holdfast.core.gates import NO_RULES, Barrier, Candidate, Place, Usage, Waits, admit, kept_slots
 from holdfast.core.gates_text import read_gates
+from holdfast.core.job import JobId
 from holdfast.stores.base import Swept
 from holdfast.stores.postgres.end import count_arrivals, release
 from holdfast.stores.postgres.holding import breaker_state, hold, places_for, read_rules
-from holdfast.stores.postgres.queues import last_lanes
+from holdfast.stores.postgres.queues import Lanes, last_lanes
 from holdfast.stores.postgres.serving import SERVED_AT_ONCE, columns_of, look_after, serve
 from holdfast.stores.postgres.transaction import Tx
 
@@ -33,6 +34,7 @@ async def sweep(tx: Tx, *, limit: int) -> Swept:
     """Put right what nothing else did; every count but that of old keys is zero on a healthy store. Not the gates."""
     keys = await tx.fetch("sweep.drop_keys", tx.now, limit)
     keys += await tx.fetch("sweep.drop_unique_keys", tx.now, limit)
+    await tx.fetch("sweep.step_forward", limit)
     arrived = Counter(row[0] for row in await tx.fetch("sweep.uncounted", limit))
     await count_arrivals(tx, arrived)
     released = await release(tx, [row[0] for row in await tx.fetch("sweep.releasable", limit)])
@@ -43,13 +45,18 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
     """Slots freed, waiters let go. One gate at a time, and none that somebody has in hand, who may be frozen."""
     slots = unparked = 0
     last = last_lanes(await engine.query("queues.weighed"))
-    for kind, key in await engine.query("serving.kept_in_vain", limit, *last):
-        dropping = partial(_drop_stale_slots, kind=kind, key=key, last=last)
+    kept = await _kept_by_last(engine, last)
+    in_vain = [Place(Barrier(kind), key) for kind, key in await engine.query("serving.kept_in_vain", limit)]
+    for place in [*in_vain, *(kept.keys() - in_vain)][:limit]:
+        dropping = partial(_drop_stale_slots, place=place, last=kept[place])
         freed, _ = await engine.transact("sweep", engine.verbs, dropping)
         slots += freed
         if freed:
-            await engine.query("serving.look_after", [kind], [key], False)
-    for place in (await _neglected(engine))[:limit]:
+            await engine.query("serving.look_after", *columns_of([place]), False)
+    neglected, astray = await _neglected(engine, last)
+    if astray:
+        await engine.query("serving.step_back", astray[:limit])
+    for place in neglected[:limit]:
         await engine.query("serving.make_gates", *columns_of([place]))
         await engine.query("serving.look_after", *columns_of([place]), False)
     while True:
@@ -61,46 +68,68 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
     return slots, unparked
 
 
-async def _drop_stale_slots(tx: Tx, *, kind: str, key: str, last: tuple[list[str], list[int]]) -> int:
-    await tx.fetch("serving.make_gates", [kind], [key])
-    if not await tx.fetch("serving.try_hold", kind, key):
+async def _kept_by_last(engine: Engine, last: Lanes) -> defaultdict[Place, list[JobId]]:
+    """Jobs that come last, by the limits of which they were given slots when they did not, and would not be now."""
+    found: defaultdict[Place, list[JobId]] = defaultdict(list)
+    for kind, key, job_id, gates in await engine.query("serving.kept_by_last", *last) if last[0] else ():
+        place = Place(Barrier(kind), key)
+        if not kept_slots(Candidate("", "", "", read_gates(gates)), [place], comes_last=True):
+            found[place].append(job_id)
+    return found
+
+
+async def _drop_stale_slots(tx: Tx, *, place: Place, last: Sequence[JobId]) -> int:
+    await tx.fetch("serving.make_gates", *columns_of([place]))
+    if not await tx.fetch("serving.try_hold", *place):
         return 0
-    return len(await tx.fetch("serving.drop_kept_in_vain", kind, key, *last))
+    return len(await tx.fetch("serving.drop_kept_in_vain", *place, last))
 
 
 async def hand_on(engine: Engine, gates: Collection[Record]) -> None:
     """Slots that were kept for jobs in a queue that is paused now, or comes last, are for others; whoever waits a
     moment does it."""
-    last = last_lanes(await engine.query("queues.weighed")) if gates else ([], [])
-    for kind, key in gates:
+    if not gates:
+        return
+    places = [Place(Barrier(kind), key) for kind, key in gates]
+    kept = await _kept_by_last(engine, last_lanes(await engine.query("queues.weighed")))
+    for place in places:
         with contextlib.suppress(StoreUnavailable):
-            await engine.transact("sweep", engine.verbs, partial(_hand_on, kind=kind, key=key, last=last))
-    await look_after(engine, [Place(Barrier(kind), key) for kind, key in gates])
+            await engine.transact("sweep", engine.verbs, partial(_hand_on, place=place, last=kept[place]))
+    await look_after(engine, places)
 
 
-async def _hand_on(tx: Tx, *, kind: str, key: str, last: tuple[list[str], list[int]]) -> None:
-    await hold(tx, [Place(Barrier(kind), key)], [], NO_RULES)
-    await tx.fetch("serving.drop_kept_in_vain", kind, key, *last)
+async def _hand_on(tx: Tx, *, place: Place, last: Sequence[JobId]) -> None:
+    await hold(tx, [place], [], NO_RULES)
+    await tx.fetch("serving.drop_kept_in_vain", *place, last)
 
 
-async def _neglected(engine: Engine) -> list[Place]:
-    """Gates that somebody waits at who could go on, and that nothing has made due; by a look without holding them."""
+async def _neglected(engine: Engine, last: Lanes) -> tuple[list[Place], list[JobId]]:
+    """Gates that somebody waits at who could go on, and that nothing has made due; and those who stand behind others
+    for no reason. By a look without holding them."""
     found: list[Place] = []
+    astray: list[JobId] = []
     for barrier in Barrier:
         after: str | None = ""
         while after is not None:
-            places, after = await engine.snapshot(partial(_look, barrier=barrier, after=after))
-            found += places
-    return found
+            rows, strays = await engine.snapshot(partial(_page, barrier=barrier, after=after, last=last))
+            after = rows[-1]["key"] if len(rows) == _PAGE else None
+            astray += strays
+            found += await engine.snapshot(partial(_look, barrier=barrier, rows=rows))
+    return found, astray
 
 
-async def _look(tx: Tx, *, barrier: Barrier, after: str) -> tuple[list[Place], str | None]:
-    """One page of them, and where the next one begins."""
+async def _page(tx: Tx, *, barrier: Barrier, after: str, last: Lanes) -> tuple[Sequence[Record], list[JobId]]:
+    """Some of the gates that somebody waits at, with the first of each line; and who is astray there."""
     rows = await tx.fetch("serving.waited_at", barrier, after, _PAGE)
-    following = rows[-1]["key"] if len(rows) == _PAGE else None
+    keys = [row["key"] for row in rows]
+    return rows, [row[0] for row in await tx.fetch("serving.astray", barrier, keys, _COMPARED, *last)] if rows else []
+
+
+async def _look(tx: Tx, *, barrier: Barrier, rows: Sequence[Record]) -> list[Place]:
+    """Those of a page where the first could go on."""
     rows = [row for row in rows if row["due_at"] is None]
     if not rows:
-        return [], following
+        return []
     rules = await read_rules(tx)
     candidates = [Candidate(row["task"], row["queue"], row["tenant"], read_gates(row["gates"])) for row in rows]
     known = [candidate for candidate in candidates if candidate.task is not None]
@@ -118,7 +147,7 @@ async def _look(tx: Tx, *, barrier: Barrier, after: str) -> tuple[list[Place], s
         place
         for place, candidate in zip(places, candidates, strict=True)
         if candidate.task is None or not _has_to_stay(candidate, place, usage)
-    ], following
+    ]
 
 
 def _has_to_stay(candidate: Candidate, place: Place, usage: Usage) -> bool:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.core.breaker import Phase
-from holdfast.core.gates import Barrier, Candidate, Passed, Place, Rules, Usage, places_of
+from holdfast.core.gates import Barrier, Candidate, Passed, Place, Rules, Usage, kept_slots, places_of
+from holdfast.core.gates_text import read_gates
 from holdfast.stores.base import Hint
 from holdfast.stores.parking import BEHIND
 from holdfast.stores.rule_rows import rules_of
@@ -74,10 +75,18 @@ def forget_slots(tx: Tx, job_ids: Sequence[bytes]) -> None:
     tx.db.executemany(SQL["forget"], [(job_id,) for job_id in job_ids])
 
 
-def free_reserved(tx: Tx, queue: str, priorities: Iterable[int]) -> None:
-    """Nobody claims from these lanes any more, or only when nothing else is ready: the slots that were given to jobs of
-    them go to others."""
-    note_freed(tx, tx.db.execute(SQL["free_reserved"], (queue, json.dumps(list(priorities)))).fetchall())
+def free_reserved(tx: Tx, queue: str) -> None:
+    """Nobody claims from this queue any more: the slots that were given to jobs of it go to others."""
+    note_freed(tx, tx.db.execute(SQL["free_reserved"], (queue,)).fetchall())
+
+
+def free_left_to_last(tx: Tx, queue: str, priorities: Sequence[int]) -> None:
+    """Jobs of these lanes come last now: so do slots that would not have been given to them."""
+    for job_id, kind, key, gates in tx.db.execute(SQL["kept_in"], (queue, json.dumps(priorities))).fetchall():
+        place = Place(Barrier(kind), key)
+        if not kept_slots(Candidate("", queue, "", read_gates(gates)), [place], comes_last=True):
+            tx.db.execute(SQL["free_one"], (job_id, kind, key))
+            tx.freed[place] = None
 
 
 def step_forward(tx: Tx, queue: str) -> None:

@@ -9,13 +9,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from holdfast.core.priority import PRIORITIES
 from holdfast.core.queue import MOST_SAMPLED, RATES_OVER_S, QueueInfo, QueueRates, QueueSettings, last_priorities
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
 from holdfast.stores.queue_rows import from_row, rates_of, to_row
 from holdfast.stores.rule_rows import queue_words
-from holdfast.stores.sqlite.gates import free_reserved, step_forward
+from holdfast.stores.sqlite.gates import free_left_to_last, free_reserved, step_forward
 from holdfast.stores.sqlite.rules import record_change
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
@@ -33,8 +32,10 @@ def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[s
     last = last_priorities(settings)
     if last != last_priorities(before):
         step_forward(tx, queue)
-    if settings.paused or last:
-        free_reserved(tx, queue, PRIORITIES if settings.paused else last)
+    if settings.paused:
+        free_reserved(tx, queue)
+    elif last:
+        free_left_to_last(tx, queue, last)
     tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED
 
 

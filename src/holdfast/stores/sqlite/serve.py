@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Usage, Waits, admit
+from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Usage, Waits, admit, kept_slots
 from holdfast.core.gates_text import read_gates
 from holdfast.core.queue import last_priorities
 from holdfast.stores.flow import Served
@@ -24,6 +24,7 @@ SQL = load("serve")
 #: Of one gate, in one transaction: everybody else waits for it.
 SERVED_AT_ONCE: Final = 1000
 _FEW, _MANY = 2, 200  # waiters read at once: mostly one goes, and the next one stays
+_COMPARED = 10_000  # of those who stand behind others: so many does a sweep look at
 _SOON_S = 0.001
 _UNTOLD_S = 5.0  # whoever was let go without a slot, and is never claimed, frees nothing that would tell
 
@@ -71,6 +72,7 @@ def serve_freed(tx: Tx) -> int:
 
 def sweep_gates(tx: Tx, *, limit: int) -> int:
     """The net: waiters that nobody was told of. With `SERVED_AT_ONCE` or more there may be others."""
+    _step_forward(tx, limit=limit)
     unparked = serve_freed(tx)
     found = tx.db.execute(SQL["due"], (tx.now, limit)).fetchall()
     found += tx.db.execute(SQL["overlooked"], {"now": tx.now, "limit": limit}).fetchall()
@@ -83,6 +85,17 @@ def sweep_gates(tx: Tx, *, limit: int) -> int:
             make_due(tx, _place(row), outcome.due_at)
         unparked += outcome.unparked
     return unparked + serve_freed(tx)
+
+
+def _step_forward(tx: Tx, *, limit: int) -> None:
+    """Who stands behind others for no reason, as programs of earlier versions leave them, has its place again."""
+    tx.db.execute(SQL["step_forward_in_lanes"], (BEHIND, limit))
+    queues: dict[str, _Queue] = {}
+    for job_id, queue, priority in tx.db.execute(SQL["astray"], (BEHIND, _COMPARED)).fetchall():
+        if queue not in queues:
+            queues[queue] = _queue(tx, queue)
+        if priority not in queues[queue].last:
+            tx.db.execute(SQL["step_back"], (BEHIND, job_id))
 
 
 def sweep_slots(tx: Tx, *, limit: int) -> int:
@@ -160,9 +173,9 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
                 moved += isinstance(admission, Waits)
                 continue
             unpark(tx, waiter)
-            if served and not comes_last:
-                slots = [(*each, waiter.job_id) for each in admission.takes if each.barrier is Barrier.LIMIT]
-                tx.db.executemany(GATES["take"], slots)
+            if served:
+                slots = kept_slots(waiter.candidate, admission.takes, comes_last=comes_last)
+                tx.db.executemany(GATES["take"], [(*each, waiter.job_id) for each in slots])
             kept_nothing = kept_nothing or comes_last
             tx.enter_ready([waiter.ready])
             unparked += 1

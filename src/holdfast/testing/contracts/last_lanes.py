@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import Barrier, Place, RateGate, SlotGate
-from holdfast.core.job import JobId
+from holdfast.core.gates import Barrier, Place, RateGate, SlotGate, WhenFull
+from holdfast.core.job import JobId, WorkerId
 from holdfast.core.queue import QueueSettings
 from holdfast.core.rate import Pace
 from holdfast.core.state import State
@@ -12,6 +12,7 @@ from holdfast.stores.base import Store
 from holdfast.testing.contracts.arrange import (
     LANE,
     LONG_S,
+    PLENTY,
     Run,
     a_job,
     claim,
@@ -26,6 +27,7 @@ from holdfast.testing.contracts.arrange import (
 from holdfast.testing.contracts.gates import nothing_is_left, use
 
 LIMIT = SlotGate("bank", 1)
+SWAP = SlotGate("document", 1, when_full=WhenFull.REPLACE)
 AT_LIMIT = Place(Barrier.LIMIT, LIMIT.key)
 LAST = Lane("backfill", 5)
 
@@ -103,6 +105,54 @@ async def check_slots_that_were_kept_go_on_when_a_lane_is_put_last(store: Store)
     assert job.id == second
     assert await drain(store, run.worker, LAST) == [], "the slot is taken"
     assert await use(store, AT_LIMIT) == (1, 1)
+
+
+async def check_whoever_comes_last_replaces_nobody_who_came_later(store: Store) -> None:
+    await _weigh(store, LAST.queue, 0)
+    older, worker = await _next_of(store, SWAP)
+    [newer] = await insert(store, a_job(gates=(SWAP,)))
+    jobs = await drain(store, worker)
+    await serve(store)
+    jobs += await claim(store, worker)
+    assert [job.id for job in jobs] == [newer]
+    assert await state(store, older) is State.CANCELLED, "the newer one went instead of it"
+    assert await drain(store, worker, LAST) == []
+    assert await store.cancel_requests(worker) == [], "and nobody goes instead of the newer one"
+
+
+async def check_whoever_is_put_last_replaces_nobody_who_came_later(store: Store) -> None:
+    older, worker = await _next_of(store, SWAP)
+    await _weigh(store, LAST.queue, 0)
+    await store.sweep(limit=PLENTY)
+    assert await use(store, Place(Barrier.LIMIT, SWAP.key)) == (1, 0), "it has its slot still"
+    [job] = await claim(store, worker, lane=LAST)
+    assert job.id == older
+
+
+async def check_whoever_comes_last_keeps_only_what_it_would_replace_for(store: Store) -> None:
+    await _weigh(store, LAST.queue, 0)
+    await _next_of(store, SWAP, LIMIT)
+    assert await use(store, Place(Barrier.LIMIT, SWAP.key)) == (1, 0)
+    assert await use(store, AT_LIMIT) == (0, 0), "others need not wait for its other limit"
+
+
+async def check_whoever_is_put_last_keeps_only_what_it_would_replace_for(store: Store) -> None:
+    await _next_of(store, SWAP, LIMIT)
+    assert await use(store, AT_LIMIT) == (1, 0), "as long as it has its share"
+    await _weigh(store, LAST.queue, 0)
+    assert await use(store, AT_LIMIT) == (0, 0), "others need not wait for it"
+    assert await use(store, Place(Barrier.LIMIT, SWAP.key)) == (1, 0)
+
+
+async def _next_of(store: Store, *gates: SlotGate) -> tuple[JobId, WorkerId]:
+    """A job of the queue that may come last has waited at the first of these, and is ready now."""
+    run = await start(store, gates=gates[:1])
+    [job_id] = await insert(store, a_job(gates=gates, queue=LAST.queue))
+    assert await drain(store, run.worker, LAST) == [], "the first is asked to stop"
+    await finish(store, run)
+    await serve(store)
+    assert await state(store, job_id) is State.READY
+    return job_id, run.worker
 
 
 async def check_who_does_not_come_last_any_more_has_its_place_again(store: Store) -> None:

@@ -51,6 +51,20 @@ UPDATE holdfast.parked SET seq = seq + 4611686018427387904 WHERE job_id = ANY ($
 -- Nobody of this queue stands behind the others of a line any more; who still comes last is told from the rest again.
 UPDATE holdfast.parked SET seq = seq - 4611686018427387904 WHERE queue = $1 AND seq >= 4611686018427387904
 
+-- name: astray
+-- Who stands behind the others at these gates, and its lane does not come last: it was put there while a weight was
+-- being given back, or that was done by a program of an earlier version. A bounded number of each gate is looked at.
+SELECT b.job_id FROM unnest($2::text[]) AS g (key) CROSS JOIN LATERAL (
+    SELECT p.job_id, p.queue FROM holdfast.parked p
+    WHERE p.reason = $1 AND p.key = g.key AND p.seq >= 4611686018427387904 ORDER BY p.seq LIMIT $3) b
+JOIN holdfast.job j ON j.id = ANY (ARRAY[b.job_id])
+WHERE (b.queue, j.priority) NOT IN (SELECT * FROM unnest($4::text[], $5::int2[]))
+
+-- name: step_back
+-- The same for these, but for those that somebody has in hand.
+UPDATE holdfast.parked SET seq = seq - 4611686018427387904 WHERE job_id = ANY (ARRAY(
+    SELECT job_id FROM holdfast.parked WHERE job_id = ANY ($1) AND seq >= 4611686018427387904 FOR UPDATE SKIP LOCKED))
+
 -- name: give_slots
 INSERT INTO holdfast.slot (job_id, kind, key) SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])
 
@@ -98,14 +112,14 @@ ON CONFLICT DO NOTHING
 SELECT true FROM holdfast.gate WHERE kind = $1 AND key = $2 FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: drop_kept_in_vain
--- A slot belongs to a job that runs, or that was given it and is about to: somebody claims from its queue, and not only
--- when nothing else is ready, as from the lanes that are named.
+-- A slot belongs to a job that runs, or that was given it and is about to: somebody claims from its queue, and it is not
+-- among those that are named, of lanes that come last.
 DELETE FROM holdfast.slot s WHERE s.key = $2 AND s.kind = $1
     AND NOT EXISTS (SELECT 1 FROM holdfast.active a WHERE a.job_id = s.job_id)
     AND NOT EXISTS (
         SELECT 1 FROM holdfast.ready r WHERE r.job_id = s.job_id
             AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting q WHERE q.queue = r.queue AND q.paused)
-            AND (r.queue, r.priority) NOT IN (SELECT * FROM unnest($3::text[], $4::int2[]))
+            AND r.job_id <> ALL ($3::uuid[])
             AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
                  OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR r.queue = ANY (w.queues))))
 RETURNING true
@@ -118,10 +132,15 @@ SELECT DISTINCT kind, key FROM (
         AND NOT EXISTS (
             SELECT 1 FROM holdfast.ready r WHERE r.job_id = s.job_id
                 AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting q WHERE q.queue = r.queue AND q.paused)
-                AND (r.queue, r.priority) NOT IN (SELECT * FROM unnest($2::text[], $3::int2[]))
                 AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
                      OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR r.queue = ANY (w.queues))))
     LIMIT $1) s
+
+-- name: kept_by_last
+-- Slots that were given to jobs that wait in these lanes.
+SELECT s.kind, s.key, s.job_id, j.gates FROM holdfast.slot s
+JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[s.job_id]) JOIN holdfast.job j ON j.id = ANY (ARRAY[s.job_id])
+WHERE (r.queue, r.priority) IN (SELECT * FROM unnest($1::text[], $2::int2[]))
 
 -- name: kept_for
 -- Gates of which jobs that wait in this queue were given slots.

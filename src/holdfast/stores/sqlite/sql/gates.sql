@@ -23,9 +23,17 @@ DELETE FROM slot WHERE job_id = ? RETURNING kind, key
 DELETE FROM slot WHERE job_id = ?
 
 -- name: free_reserved
--- Of jobs that wait in some lanes of a queue: whoever claims from these takes them again.
-DELETE FROM slot WHERE job_id IN (
-    SELECT job_id FROM ready WHERE queue = ?1 AND priority IN (SELECT value FROM json_each(?2))) RETURNING kind, key
+-- Of jobs that wait in a queue: whoever claims from it takes them again.
+DELETE FROM slot WHERE job_id IN (SELECT job_id FROM ready WHERE queue = ?) RETURNING kind, key
+
+-- name: kept_in
+-- Slots of jobs that wait in some lanes of a queue.
+SELECT s.job_id, s.kind, s.key, j.gates
+FROM slot s JOIN ready r ON r.job_id = s.job_id JOIN job j ON j.id = s.job_id
+WHERE r.queue = ?1 AND r.priority IN (SELECT value FROM json_each(?2))
+
+-- name: free_one
+DELETE FROM slot WHERE job_id = ? AND kind = ? AND key = ?
 
 -- name: step_forward
 -- Nobody of this queue stands behind the others of a line any more; who still comes last is told from the rest again.

@@ -28,6 +28,28 @@ SELECT paused, high, low, weight, weights FROM queue_setting WHERE queue = ?
 -- name: step_behind
 UPDATE parked SET seq = seq + ? WHERE job_id = ?
 
+-- name: astray
+-- Who stands behind the others of a line, of the first of all; what lanes they are of.
+WITH RECURSIVE kind (kind) AS (VALUES ('limit'), ('rate'), ('breaker'), ('paused')),
+waited (kind, key) AS (
+    SELECT k.kind, (SELECT min(p.key) FROM parked p WHERE p.reason = k.kind) FROM kind k
+    UNION ALL
+    SELECT w.kind, (SELECT min(p.key) FROM parked p WHERE p.reason = w.kind AND p.key > w.key) FROM waited w
+    WHERE w.key IS NOT NULL
+)
+SELECT p.job_id, p.queue, j.priority FROM waited w CROSS JOIN parked p JOIN job j ON j.id = p.job_id
+WHERE p.reason = w.kind AND p.key = w.key AND p.seq >= ? LIMIT ?
+
+-- name: step_back
+UPDATE parked SET seq = seq - ? WHERE job_id = ?
+
+-- name: step_forward_in_lanes
+-- Nobody stands behind the others of a lane: a program of an earlier version lets jobs go from where they wait without
+-- taking off what puts them behind there. With tags it makes no difference.
+UPDATE ready SET seq = seq - ?1 WHERE job_id IN (
+    SELECT r.job_id FROM depth d CROSS JOIN json_each('[0,1,2,3,4,5,6,7,8,9]') p CROSS JOIN ready r
+    WHERE r.queue = d.queue AND r.priority = p.value AND r.tag = 0 AND r.seq >= ?1 LIMIT ?2)
+
 -- name: stale_slots
 -- A slot belongs to a job that runs, or that was given it and is about to: somebody claims from its queue. A probe
 -- belongs to one that runs.
