@@ -7,8 +7,9 @@ process of its own. Nothing may be left alive at the end, and nobody who was ask
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGTERM
@@ -58,6 +59,19 @@ class Scene:
     def locks_everybody_out(self) -> bool:
         """On a file there is one lock for all who write, and it is held inside of every verb."""
         return self.point.endswith(".inside") and not self.cast.where.is_postgres
+
+    def is_locked_out_by(self, stopped: Child) -> bool:
+        """By chance: its other thread was writing to the file when it was stopped."""
+        if self.cast.where.is_postgres or self.locks_everybody_out:
+            return self.locks_everybody_out
+        assert stopped.is_stopped
+        with closing(sqlite3.connect(self.cast.where.path, isolation_level=None, timeout=5)) as db:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+            db.execute("ROLLBACK")
+            return False
 
     def start(self, role: str, failpoints: str = "") -> Child:
         log = self.cast.place.logs / f"{len(self.children)}-{role}.log"
@@ -228,13 +242,14 @@ async def _stop(scene: Scene) -> None:
         child.signal(SIGTERM)
     await until(lambda: child.is_stopped, within_s=PATIENCE_S, what="the stop", log=child.log)
     zombie = scene.cast.glance.identity(child.pid)
+    locked_out = scene.is_locked_out_by(child)
     async with working(scene.cast):
         await scene.past_the_lease()
-        if scene.role == WORKER and not scene.locks_everybody_out:
+        if scene.role == WORKER and not locked_out:
             await scene.rest()  # without it
         child.signal(SIGCONT)
         if scene.role == WORKER and not scene.is_last_deed:  # which follows on such a signal: a second may kill it
-            await _awake(scene, child, zombie)
+            await _awake(scene, child, zombie, locked_out)
             child.signal(SIGTERM)
         await scene.dismissed(child)
         await scene.rest()
@@ -252,12 +267,12 @@ async def working(cast: Cast) -> AsyncIterator[None]:
         await starting
 
 
-async def _awake(scene: Scene, child: Child, zombie: UUID | None) -> None:
+async def _awake(scene: Scene, child: Child, zombie: UUID | None, locked_out: bool) -> None:
     """It works under a name that counts: its own, where nobody could take that away, or a new one."""
 
     def is_somebody() -> bool:
         now = scene.cast.glance.identity(child.pid)
-        return now is not None and (now != zombie or scene.locks_everybody_out)
+        return now is not None and (now != zombie or locked_out)
 
     await until(is_somebody, within_s=PATIENCE_S, what="a name that counts", log=child.log)
 
