@@ -58,6 +58,61 @@ async def test_a_head_without_end_is_not_kept() -> None:
         assert await _is_served(api, address)
 
 
+CHUNKED = "Host: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begun", "more"),
+    [(b"0\r\n", b"a:b\r\n" * 20_000), (b"0\r\na:", b"a" * 100_000), (b"1;", b"a" * 100_000)],
+    ids=["trailers", "one_trailer", "extension_of_a_chunk"],
+)
+def test_what_comes_in_a_body_and_is_none_of_it_is_not_kept_without_end(begun: bytes, more: bytes) -> None:
+    @scene
+    async def check() -> None:
+        async with served() as api, listening(api) as (address, _):
+            _, writer = await _open(address)
+            writer.write(f"POST {V1}/jobs HTTP/1.1\r\n{CHUNKED}".encode() + begun)
+            sent = 0
+            try:
+                while sent < 50_000_000:
+                    writer.write(more)
+                    await writer.drain()
+                    sent += len(more)
+            except ConnectionError:
+                pass
+            writer.close()
+            assert sent < 50_000_000
+            assert await _is_served(api, address)
+
+    check()
+
+
+@scene
+async def test_a_body_in_very_many_chunks_is_taken_however_long_their_lengths_are_together() -> None:
+    async with served() as api, listening(api) as (address, _):
+        reader, writer = await _open(address)
+        key = f"Authorization: Bearer {await api.key()}\r\n"
+        writer.write(f"POST {V1}/jobs HTTP/1.1\r\n{key}Connection: close\r\n{CHUNKED}".encode())
+        for each in b'{"task": "shop.add", "args": [1]}':
+            writer.write(b"1;" + b"e" * 10_000)
+            await writer.drain()
+            writer.write(b"\r\n%c\r\n" % each)
+        writer.write(b"0\r\nX-Sum: 1\r\n\r\n")
+        assert (await _rest(reader)).startswith(b"HTTP/1.1 202")
+        writer.close()
+
+
+@scene
+async def test_a_key_that_comes_behind_the_body_opens_nothing() -> None:
+    """What looks at heads before us has not seen it; and so it is with whatever else a head says."""
+    async with served() as api, listening(api) as (address, _):
+        reader, writer = await _open(address)
+        late = f"0\r\nAuthorization: Bearer {await api.key()}\r\n\r\n"
+        writer.write(f"GET {V1}/tasks HTTP/1.1\r\nConnection: close\r\n{CHUNKED}{late}".encode())
+        assert (await _rest(reader)).startswith(b"HTTP/1.1 401")
+        writer.close()
+
+
 @pytest.mark.parametrize("begun", [b"", b"GET /", b"GET / HTTP/1.1\r\nHost: x\r\n"])
 def test_a_head_that_does_not_come_is_not_waited_for(begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Connection, "slowest_s", 0.1)

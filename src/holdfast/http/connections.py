@@ -1,7 +1,9 @@
 """What a connection may cost before anybody has come with a key, and beside what is asked: bytes, time, places.
 
 Duties:
-1. A head is short, and is there soon; so is what is left of a body that was answered without it.
+1. A head is short, and is there soon; so is what is left of a body that was answered without it. What comes in a body
+   and is none of it (trailers, extensions of chunks) is as short, and says nothing: a proxy that looks at heads has not
+   seen it.
 2. Only so many connections are open: files are left for the store.
 3. A client that takes nothing of its answer is cut off: one that is merely closed would be kept until it has.
 """
@@ -42,6 +44,7 @@ class Connection(HttpToolsProtocol):
         self._in_body = False
         self._heads = 0
         self._head_bytes = 0
+        self._beside_body = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
         self._has_read = False
@@ -72,7 +75,10 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         was_in_head, heads = self._in_head, self._heads
+        self._beside_body += len(data)
         super().data_received(data)
+        if self._in_body and self._beside_body > self.longest_head:
+            self.transport.abort()
         if not (was_in_head and self._in_head):
             return
         if heads == self._heads:  # else a whole request came at once, and it was its body that was long
@@ -82,8 +88,17 @@ class Connection(HttpToolsProtocol):
         elif self._deadline is None:
             self._expect_more()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_body:  # else it is a trailer, which uvicorn would add to the head
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._beside_body = 0
+        super().on_body(body)
+
     def on_headers_complete(self) -> None:
         self._in_head, self._in_body, self._heads = False, True, self._heads + 1
+        self._beside_body = 0
         self._expect_nothing()
         super().on_headers_complete()
 
