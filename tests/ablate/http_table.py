@@ -368,6 +368,14 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "a client that leaves only little of its answer is watched as well",
+        HTTP + "connections.py",
+        "        transport.set_write_buffer_limits(high=0)  #",
+        "        #",
+        (CONNECTIONS, "-k", "only_little"),
+    ),
+    Ablation(
+        "http",
         "only so many connections are open",
         HTTP + "connections.py",
         "if len(self.connections) > most:",

@@ -207,11 +207,14 @@ def test_only_so_many_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- those who do not read
 
 LONG = "x" * 900_000
+CLOSE, KEEP = "Connection: close\r\n", ""
 
 
-async def _ask_for_much(api: Scene, address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _ask_for_much(
+    api: Scene, address: str, text: str = LONG, then: str = CLOSE
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Somebody who has asked for a long answer, and has hardly any room for it."""
-    job = await api.hf.enqueue("shop.mail", LONG)
+    job = await api.hf.enqueue("shop.mail", text)
     host, _, port = address.removeprefix("http://").partition(":")
     place = socket.socket()
     place.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -219,7 +222,7 @@ async def _ask_for_much(api: Scene, address: str) -> tuple[asyncio.StreamReader,
     await asyncio.get_running_loop().sock_connect(place, (host, int(port)))
     reader, writer = await asyncio.open_connection(sock=place, limit=1024)
     head = f"GET {V1}/jobs/{job.id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {await api.key()}\r\n"
-    writer.write(f"{head}Connection: close\r\n\r\n".encode())
+    writer.write(f"{head}{then}\r\n".encode())
     return reader, writer
 
 
@@ -261,6 +264,25 @@ async def test_whoever_takes_nothing_of_a_long_answer_is_cut_off() -> None:
             assert len(await _rest(reader)) < len(LONG)
             writer.close()
             assert await _is_served(api, address)
+
+
+@pytest.mark.parametrize("then", [KEEP, CLOSE])
+def test_nor_is_whoever_leaves_only_little_of_it_kept(then: str) -> None:
+    """Less than what a transport calls much: it is closed when it has been idle, which is when all has been taken."""
+
+    @scene
+    async def check() -> None:
+        with pytest.MonkeyPatch.context() as patched:
+            async with served() as api, listening(api, unread=16_384) as (address, _):
+                watched = Watched.now(patched, every_s=0.05)
+                reader, writer = await _ask_for_much(api, address, LONG[:75_000], then)
+                await asyncio.wait_for(watched.lost.wait(), PATIENCE_S)
+                assert 0 < watched.looks.get_nowait() < 64 * 1024
+                assert len(await _rest(reader)) < 75_000
+                writer.close()
+                assert await _is_served(api, address)
+
+    check()
 
 
 @scene

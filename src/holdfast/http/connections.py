@@ -5,7 +5,8 @@ Duties:
    and is none of it (trailers, extensions of chunks) is as short, and says nothing: a proxy that looks at heads has not
    seen it.
 2. Only so many connections are open: files are left for the store.
-3. A client that takes nothing of its answer is cut off: one that is merely closed would be kept until it has.
+3. A client that takes nothing of its answer is cut off, however little is left of it: one that is merely closed would
+   be kept until it has.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # pause_writing, and so the watch, as soon as anything waits
         most = most_connections() if self.most is None else self.most
         if len(self.connections) > most:
             transport.abort()
