@@ -376,6 +376,14 @@ OF_HTTP = (
     ),
     Ablation(
         "http",
+        "a client that reads slowly, of what the kernel keeps for it, is not cut off",
+        HTTP + "connections.py",
+        "left = ours + _kept_by_the_kernel(self.transport)",
+        "left = ours",
+        (CONNECTIONS, "-k", "for_long"),
+    ),
+    Ablation(
+        "http",
         "only so many connections are open",
         HTTP + "connections.py",
         "if len(self.connections) > most:",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from typing import NamedTuple
 
 import httpx
@@ -297,6 +298,22 @@ async def test_whoever_reads_slowly_gets_all_of_it() -> None:
                 left.append(await asyncio.wait_for(watched.looks.get(), PATIENCE_S))
             assert left == sorted(set(left), reverse=True), "each time it is looked, something has been taken"
             assert 300_000 + len(await _rest(reader)) > len(LONG)
+            writer.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what it keeps")
+@scene
+async def test_also_where_the_kernel_keeps_so_much_for_him_that_it_takes_no_more_for_long() -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        async with served() as api, listening(api, unread=200_000) as (address, _):
+            watched = Watched.now(patched, every_s=0.5)
+            reader, writer = await _ask_for_much(api, address)
+            left = [await asyncio.wait_for(watched.looks.get(), PATIENCE_S)]
+            for _ in range(4):
+                await reader.readexactly(10_000)
+                left.append(await asyncio.wait_for(watched.looks.get(), PATIENCE_S))
+            assert len(set(left[1:])) == 1, "nothing has been taken from us, each time it is looked"
+            assert 40_000 + len(await _rest(reader)) > len(LONG)
             writer.close()
 
 
