@@ -169,10 +169,11 @@ def test_whoever_sends_the_next_request_too_soon_has_the_answer_to_the_first(mon
     @scene
     async def check() -> None:
         async with served() as api, listening(api) as (address, _):
+            key = await api.key()  # before the connection is there: it would not be waited for
             reader, writer = await _open(address)
             body = b'{"task": "shop.add", "args": [1]}'
             writer.write(
-                f"POST {V1}/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {await api.key()}\r\nPrefer: wait=1\r\n"
+                f"POST {V1}/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nPrefer: wait=1\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
                 + body
                 + b"GET /"
@@ -215,14 +216,14 @@ async def _ask_for_much(
     api: Scene, address: str, text: str = LONG, then: str = CLOSE
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Somebody who has asked for a long answer, and has hardly any room for it."""
-    job = await api.hf.enqueue("shop.mail", text)
+    job, key = await api.hf.enqueue("shop.mail", text), await api.key()
     host, _, port = address.removeprefix("http://").partition(":")
     place = socket.socket()
     place.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     place.setblocking(False)
     await asyncio.get_running_loop().sock_connect(place, (host, int(port)))
     reader, writer = await asyncio.open_connection(sock=place, limit=1024)
-    head = f"GET {V1}/jobs/{job.id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {await api.key()}\r\n"
+    head = f"GET {V1}/jobs/{job.id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
     writer.write(f"{head}{then}\r\n".encode())
     return reader, writer
 
