@@ -1,15 +1,21 @@
 """What a connection may cost before anybody has come with a key, and beside what is asked: bytes, time, places.
 
 Duties:
-1. A head is short, and is there soon; so is what is left of a body that was answered without it.
+1. A head is short, and is there soon; so is what is left of a body that was answered without it. What comes in a body
+   and is none of it (trailers, extensions of chunks) is as short, and says nothing: a proxy that looks at heads has not
+   seen it.
 2. Only so many connections are open: files are left for the store.
-3. A client that takes nothing of its answer is cut off: one that is merely closed would be kept until it has.
+3. A client that takes nothing of its answer is cut off, however little is left of it: one that is merely closed would
+   be kept until it has.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import resource
+import sys
+import termios
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -28,6 +34,15 @@ def most_connections() -> int:
     return max(1, min(_MOST, allowed - max(_LEFT_FOR_OTHERS, allowed // 8)))
 
 
+def _kept_by_the_kernel(transport: asyncio.Transport) -> int:
+    """Bytes of an answer that the client's machine has not confirmed. The kernel takes more from us only when much of
+    its own has gone: to whoever reads slowly, that is after longer than we wait. Where it does not tell: 0."""
+    if sys.platform != "linux":
+        return 0
+    told = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+    return int.from_bytes(told, sys.byteorder)
+
+
 class Connection(HttpToolsProtocol):
     """One connection, as uvicorn serves it, with its bounds."""
 
@@ -42,12 +57,14 @@ class Connection(HttpToolsProtocol):
         self._in_body = False
         self._heads = 0
         self._head_bytes = 0
+        self._beside_body = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
         self._has_read = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # pause_writing, and so the watch, as soon as anything waits
         most = most_connections() if self.most is None else self.most
         if len(self.connections) > most:
             transport.abort()
@@ -72,7 +89,10 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         was_in_head, heads = self._in_head, self._heads
+        self._beside_body += len(data)
         super().data_received(data)
+        if self._in_body and self._beside_body > self.longest_head:
+            self.transport.abort()
         if not (was_in_head and self._in_head):
             return
         if heads == self._heads:  # else a whole request came at once, and it was its body that was long
@@ -82,8 +102,17 @@ class Connection(HttpToolsProtocol):
         elif self._deadline is None:
             self._expect_more()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_body:  # else it is a trailer, which uvicorn would add to the head
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._beside_body = 0
+        super().on_body(body)
+
     def on_headers_complete(self) -> None:
         self._in_head, self._in_body, self._heads = False, True, self._heads + 1
+        self._beside_body = 0
         self._expect_nothing()
         super().on_headers_complete()
 
@@ -100,10 +129,11 @@ class Connection(HttpToolsProtocol):
     def _look_whether_it_reads(self, before: int | None = None) -> None:
         """Again and again, until nothing is left for it; cut off where it has taken nothing since the last time."""
         has_read, self._has_read = self._has_read, False
-        self._reading, left = None, self.transport.get_write_buffer_size()
+        self._reading, ours = None, self.transport.get_write_buffer_size()
+        left = ours + _kept_by_the_kernel(self.transport)
         if before is not None and left >= before and not has_read:
             self.transport.abort()
-        elif left:
+        elif ours:
             self._reading = self.loop.call_later(self.slowest_s, self._look_whether_it_reads, left)
 
     def _expect_more(self) -> None:
