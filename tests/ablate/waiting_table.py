@@ -32,16 +32,16 @@ WHILE_WAITING = (
         "rule 11",
         "PostgreSQL: no slot is kept for a queue that nobody claims from",
         POSTGRES + "serving.py",
-        """line.let_go.append((row, tuple(slots) if row["served"] and not last else ()))""",
-        """line.let_go.append((row, tuple(slots)))""",
+        """comes_last=last) if row["served"] else ()""",
+        """comes_last=last)""",
         ("tests/contract/test_postgres.py", "-k", KEPT),
     ),
     Ablation(
         "rule 11",
         "slots that were kept for a queue go on to others when it is paused",
         SQLITE + "queues.py",
-        "    if settings.paused or last:\n",
-        "    if last:\n",
+        "    if settings.paused:\n        free_reserved",
+        "    if False:\n        free_reserved",
         ("tests/contract/test_sqlite.py", "-k", "limits.pausing"),
     ),
     Ablation(
@@ -65,8 +65,10 @@ WHILE_WAITING = (
         "rule 7",
         "PostgreSQL: a sweep passes over a limit that is held elsewhere",
         POSTGRES + "sweep.py",
-        """"serving.look_after", *columns_of([place]), False)""",
-        """"serving.look_after", *columns_of([place]), True)""",
+        """"serving.look_after", *columns_of([place]), False)
+    while""",
+        """"serving.look_after", *columns_of([place]), True)
+    while""",
         (IN_HAND, "-k", "passes_over"),
     ),
     Ablation(

@@ -534,11 +534,13 @@ class Model:
             del self.jobs[job_id]
         return len(past)
 
-    def drop_keys(self) -> int:
+    def drop_keys(self) -> range:
+        """As many as a store may drop now."""
         old = [scope for scope, key in self.keys.items() if key.expires_at <= self.now]
         for scope in old:
             del self.keys[scope]
-        return len(old) + self.unique.drop(self.state_of, self.now)
+        over, orphaned = self.unique.drop(self.state_of, self.now)
+        return range(len(old) + over, len(old) + over + orphaned + 1)
 
     def move(self, job_id: JobId, lane: Lane) -> bool:
         job = self.jobs.get(job_id)

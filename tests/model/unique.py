@@ -61,14 +61,11 @@ class Unique:
         longest_s = job.unique.longest_s
         return before.job_id, None if longest_s is None else first_at + longest_s
 
-    def drop(self, state_of: StateOf, now: float) -> int:
-        """Those whose window is over, and those of jobs that are no more; how many."""
-        kept = {
-            key: holder
-            for key, holder in self.holders.items()
-            if state_of(holder.job_id) is not None and (holder.expires_at is None or now < holder.expires_at)
-        }
-        dropped = len(self.holders) - len(kept)
+    def drop(self, state_of: StateOf, now: float) -> tuple[int, int]:
+        """Those whose window is over, and those of jobs that are no more, which may have gone with them; how many."""
+        there = {key: each for key, each in self.holders.items() if state_of(each.job_id) is not None}
+        kept = {key: each for key, each in there.items() if each.expires_at is None or now < each.expires_at}
+        dropped = len(there) - len(kept), len(self.holders) - len(there)
         self.holders = kept
         return dropped
 

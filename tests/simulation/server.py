@@ -292,7 +292,7 @@ class Server(FlowServer):
         return self.model.prune(keep_succeeded_s, keep_cancelled_s)
 
     def sweep(self) -> Swept:
-        return Swept(0, 0, 0, self.model.drop_keys(), 0)
+        return Swept(0, 0, 0, self.model.drop_keys().start, 0)
 
     def lead(self, role: str, holder: UUID, *, lease_s: float) -> Lead | None:
         return self._leading.lead(role, holder, lease_s=lease_s, now=self.model.now)
