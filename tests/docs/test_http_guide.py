@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 from tests.cli.processes import COMMAND, await_line, environment, patience
-from tests.docs.pages import ROOT, Block, blocks
+from tests.docs.pages import ROOT, blocks
 
 PAGE = blocks((ROOT / "docs" / "http.md").read_text("utf-8"))
 SHOWN = [(block, after) for block, after in itertools.pairwise(PAGE) if block.language == "sh"]
 
 
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[dict[str, str]]:
     """`holdfast dev` on the app of the page: `$API` and `$KEY`."""
-    place = tmp_path_factory.mktemp("shop")
+    place = tmp_path
     [app] = [block for block in PAGE if block.title == "shop.py"]
     (place / "shop.py").write_text(app.text, "utf-8")
     command = [*COMMAND, "dev", "shop:hf", "--api-port", "0"]
@@ -32,10 +32,8 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     ):
         address = await_line(process, "is open").split()[1]
         key = await_line(process, "a key for you").split()[-1]
-        variables = {"API": address, "KEY": key}
-        _type(SHOWN[0][0], variables, place)  # what follows may be tried by another process than this line
         try:
-            yield variables
+            yield {"API": address, "KEY": key}
         finally:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -47,23 +45,19 @@ def test_the_page_shows_enough() -> None:
     assert {after.language for _, after in SHOWN} == {"json"}
 
 
-@pytest.mark.parametrize(("block", "answer"), SHOWN, ids=[f"line {block.line}" for block, _ in SHOWN])
-def test_what_curl_prints_is_on_the_page(block: Block, answer: Block, api: dict[str, str], tmp_path: Path) -> None:
-    printed = json.JSONDecoder()
-    text, values = _type(block, api, tmp_path).strip(), []
-    while text:  # one document after the other: the last is shown
-        value, end = printed.raw_decode(text)
-        values.append(value)
-        text = text[end:].strip()
-    _compare(json.loads(answer.text), values[-1], at=f"docs/http.md:{answer.line}")
-
-
-def _type(block: Block, variables: dict[str, str], place: Path) -> str:
-    script = f"set -e\n{block.text}"
-    ended = subprocess.run(
-        ["bash", "-c", script], env=os.environ | variables, cwd=place, capture_output=True, text=True, check=True
-    )
-    return ended.stdout
+def test_what_curl_prints_is_on_the_page(api: dict[str, str], tmp_path: Path) -> None:
+    """From the first line to the last: later ones show what became of earlier ones."""
+    for block, answer in SHOWN:
+        ended = subprocess.run(
+            ["bash", "-c", f"set -e\n{block.text}"], env=os.environ | api, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert ended.returncode == 0, f"docs/http.md:{block.line}: {ended.stderr}"
+        text, values = ended.stdout.strip(), []
+        while text:  # one document after the other: the last is shown
+            value, end = json.JSONDecoder().raw_decode(text)
+            values.append(value)
+            text = text[end:].strip()
+        _compare(json.loads(answer.text), values[-1], at=f"docs/http.md:{answer.line}")
 
 
 def _compare(shown: Any, printed: Any, *, at: str) -> None:
