@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -172,8 +173,7 @@ async def _submit(host: str, port: int, own: str) -> str:
 
 
 def _megabytes(pid: int) -> float:
-    with open(f"/proc/{pid}/statm") as statm:  # noqa: PTH123  # a file of the kernel's
-        return int(statm.read().split()[1]) * 4096 / 1e6
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1e6
 
 
 if __name__ == "__main__":

@@ -86,5 +86,5 @@ async def test_what_is_not_ours_is_not_sent(
         monkeypatch.setattr(consumer._line, "run", counted)
         reading = await consumer.read(dict.fromkeys(LANES, 10))
         assert (len(reading.entries), sizes) == (1, [16, 1])
-        assert [event.count for event in here.told(TransportGarbage)] == [1]  # type: ignore[attr-defined]
+        assert [event.count for event in here.told(TransportGarbage)] == [1]
         await consumer.close()

@@ -10,15 +10,12 @@ from tests.postgres.fixtures import PostgresSchema
 from tests.redis.apps import Shop, until
 
 from holdfast.local import LocalRedis
-from holdfast.transports.redis_streams.consumer import RedisConsumer
 
 LONG_S = 60.0
 
 
 def _is_waiting(here: Shop) -> bool:
-    watchers = here.hf._opened.dispatch.transport._connection._watchers  # type: ignore[attr-defined]
-    consumers = [each for each in (watcher.__self__ for watcher in watchers) if isinstance(each, RedisConsumer)]
-    return any(ear._task is not None for each in consumers for ear in each._listener._ears.values())
+    return any(ear._task is not None for ear in here.ears())
 
 
 async def _at_rest(here: Shop) -> None:
@@ -65,7 +62,7 @@ async def test_what_comes_to_a_full_worker_goes_on(postgres_tables: PostgresSche
     async with here.hf, there.hf, producer.hf, here.hf.worker():
         await _at_rest(here)
         await _tell_nobody(producer, 0)
-        here.hf._opened.dispatch.store.hint_ready()  # type: ignore[union-attr]
+        here.hint()
         await here.until_ran(1)
         await _what_comes_goes_on(here, there, producer)
         here.hold.set()
@@ -83,7 +80,7 @@ async def test_what_comes_to_a_worker_that_runs_a_job_alone_goes_on(
         await _tell_nobody(producer, 0)
         with psycopg.connect(postgres_tables.url) as side:
             side.execute(f"UPDATE {postgres_tables.schema}.ready SET losses = 2")  # type: ignore[call-overload]
-        here.hf._opened.dispatch.store.hint_ready()  # type: ignore[union-attr]
+        here.hint()
         await here.until_ran(1)
         await _what_comes_goes_on(here, there, producer)
         here.hold.set()

@@ -8,8 +8,6 @@ from tests.integration.scene import scene
 from tests.postgres.fixtures import PostgresSchema
 from tests.redis.apps import Shop, until
 
-from holdfast.transports.redis_streams.consumer import RedisConsumer
-
 LOST = 1000
 #: A lane that is believed empty is looked at once a second.
 PATIENCE_S = 4.0
@@ -48,8 +46,4 @@ async def test_a_lane_whose_announcement_was_lost_is_found_under_a_trickle_of_ot
 
 
 def _is_listening(here: Shop) -> bool:
-    watchers = here.hf._opened.dispatch.transport._connection._watchers  # type: ignore[attr-defined]
-    consumers = [watcher.__self__ for watcher in watchers]
-    return any(
-        ear._wanted for each in consumers if isinstance(each, RedisConsumer) for ear in each._listener._ears.values()
-    )
+    return any(ear._wanted for ear in here.ears())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from tests.postgres.fixtures import PostgresSchema
@@ -13,9 +13,12 @@ from tests.postgres.fixtures import PostgresSchema
 from holdfast import Holdfast
 from holdfast.telemetry.events import Event
 from holdfast.transports.redis_streams import parse_address
+from holdfast.transports.redis_streams.consumer import RedisConsumer
+from holdfast.transports.redis_streams.transport import RedisStreams
 from holdfast.transports.redis_streams.wire import Wire, connect
 
 PATIENCE_S = 60.0
+E = TypeVar("E", bound=Event)
 
 
 class Shop:
@@ -40,8 +43,21 @@ class Shop:
 
         self.sell = sell
 
-    def told(self, *kinds: type[Event]) -> list[Event]:
+    def told(self, *kinds: type[E]) -> list[E]:
         return [event for event in self.events if isinstance(event, kinds)]
+
+    def hint(self) -> None:
+        """As if somebody had said that there is work."""
+        store = self.hf._opened.dispatch.store
+        assert store is not None
+        store.hint_ready()
+
+    def ears(self) -> list[Any]:
+        """Of its workers' consumers: what waits for announcements, a queue or all queues each."""
+        transport = self.hf._opened.dispatch.transport
+        assert isinstance(transport, RedisStreams)
+        consumers = [getattr(watcher, "__self__", None) for watcher in transport._connection._watchers]
+        return [ear for each in consumers if isinstance(each, RedisConsumer) for ear in each._listener._ears.values()]
 
     async def enqueue(self, *numbers: int, **options: Any) -> None:
         task = self.sell.options(**options) if options else self.sell

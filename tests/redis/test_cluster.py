@@ -180,7 +180,7 @@ async def test_while_a_script_finds_its_keys_on_two_nodes_work_comes_from_the_st
             await here.enqueue(n, queue=queue)
             await here.until_ran(n + 1)
         await until(lambda: bool(here.told(TransportDown)), "the move to be noticed")
-        assert "on its way from one node" in here.told(TransportDown)[0].error  # type: ignore[union-attr]
+        assert "on its way from one node" in here.told(TransportDown)[0].error
         end()
         await until(lambda: here.hf._opened.dispatch.transport.is_up, "Redis")
         for n in range(20, 30):

@@ -197,7 +197,7 @@ async def test_a_redis_that_is_full_is_said_once_and_used_when_there_is_room(
         assert [type(event) for event in here.told(TransportDown, TransportUp)] == [TransportDown]
         own_redis.ask("CONFIG", "SET", "maxmemory", "0")
         await until(lambda: bool(here.told(TransportUp)), "room")
-    assert "OOM" in here.told(TransportDown)[0].error  # type: ignore[union-attr]
+    assert "OOM" in here.told(TransportDown)[0].error
 
 
 @scene

@@ -268,7 +268,7 @@ async def test_garbage_is_dropped_and_said(shop: Any) -> None:
         await here.enqueue(1)
         await here.until_ran(2)
         await until(lambda: _is_empty(here), "garbage to be dropped")
-    assert sum(event.count for event in here.told(TransportGarbage)) == 2  # type: ignore[union-attr]
+    assert sum(event.count for event in here.told(TransportGarbage)) == 2
 
 
 @scene
@@ -280,7 +280,7 @@ async def test_a_foreign_key_in_place_of_a_stream_is_said_and_work_comes_from_th
             await here.enqueue(*range(20))
             await here.until_ran(20)
         await ask("DEL", await here.stream())
-    assert "WRONGTYPE" in here.told(TransportDown)[0].error  # type: ignore[union-attr]
+    assert "WRONGTYPE" in here.told(TransportDown)[0].error
 
 
 @scene

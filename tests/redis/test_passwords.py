@@ -48,8 +48,8 @@ async def test_who_is_inside_stays_and_who_comes_back_is_told_what_is_wrong(
         await here.until_ran(4)
     assert [type(event) for event in here.told(*changes)] == list(changes)
     [refused] = here.told(TransportRefused)
-    assert "does not let us in" in refused.error  # type: ignore[union-attr]
-    assert "correct user and password in the setting redis" in refused.error  # type: ignore[union-attr]
+    assert "does not let us in" in refused.error
+    assert "correct user and password in the setting redis" in refused.error
 
 
 @scene

@@ -5,6 +5,7 @@ The names and meanings are those of `task.options(…)`; durations end in `_s`, 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -21,14 +22,14 @@ _MOST: Final = 100
 Names = Annotated[list[Name], Field(min_length=1, max_length=_MOST)]
 
 
-class OnceBody(Body):
+class OnceBody(Body, ABC):
     """What makes two calls the same."""
 
     by: Names | None = Field(default=None, description="The names of the arguments that count; null: all of them.")
 
+    @abstractmethod
     def option(self) -> Once:
         """As the library takes it."""
-        raise NotImplementedError
 
 
 class UniqueBody(OnceBody):
