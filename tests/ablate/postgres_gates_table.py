@@ -6,6 +6,8 @@ from tests.ablate.ablation import Ablation
 
 POSTGRES = "src/holdfast/stores/postgres/"
 FLOW = POSTGRES + "migrations/0008_flow.sql"
+SLOTS = POSTGRES + "migrations/0011_slots.sql"
+NUMBERED = "tests/faults/test_rules_numbered_slots.py"
 IN_HAND = "tests/faults/test_rules_limits_in_hand.py"
 BETWEEN = "tests/faults/test_rules_between_statements.py"
 ONE_STATEMENT = "tests/faults/test_rules_one_statement.py"
@@ -22,40 +24,88 @@ def _contract(topic: str) -> tuple[str, ...]:
 AT_POSTGRES_GATES = (
     Ablation(
         "rule 11",
-        "PostgreSQL: the slots of a limit are taken one transaction after the other, the short way",
-        FLOW,
-        "(SELECT DISTINCT key FROM unnest(_limits) AS u (key) WHERE key IS NOT NULL) g",
-        "(SELECT DISTINCT key FROM unnest(_limits) AS u (key) WHERE false) g",
+        "PostgreSQL: no number of a slot is beyond the size of its limit",
+        SLOTS,
+        "SELECT least(a.size, 2 * (h.held + a.many) + 16)::int4",
+        "SELECT (2 * (h.held + a.many) + 16)::int4",
         (BETWEEN, "-k", "rule_11"),
     ),
     Ablation(
         "rule 11",
-        "PostgreSQL: where anybody might have to wait, the short way judges nobody",
-        FLOW,
-        "HAVING min(l.size) < count(*) + (SELECT count(*) FROM holdfast.slot s",
-        "HAVING min(l.size) < (SELECT count(*) FROM holdfast.slot s",
-        _contract("limits"),
+        "PostgreSQL: no number of a slot is taken twice",
+        SLOTS,
+        "ADD PRIMARY KEY (key, kind, number)",
+        "ADD PRIMARY KEY (key, kind, number, job_id)",
+        (BETWEEN, "-k", "rule_11"),
     ),
     Ablation(
         "rule 11",
-        "PostgreSQL: rules are asked before a job is claimed the short way, when its gate is held",
-        FLOW,
-        "        RETURN;  -- said while we waited",
-        "        NULL;",
-        (PAUSED, "-k", "short"),
+        "PostgreSQL: slots of a larger size of before count as well",
+        SLOTS,
+        "WHERE NOT EXISTS (SELECT 1 FROM room x WHERE x.held + x.many > x.size)",
+        "WHERE true",
+        (NUMBERED, "-k", "when_there_were_more"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: whoever makes the gate of a limit waits for those who free its slots",
+        SLOTS,
+        "        ORDER BY s.ctid FOR UPDATE OF s;",
+        "        ORDER BY s.ctid;",
+        (NUMBERED, "-k", "while_a_slot_is_being_freed"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: whoever frees slots looks for gates once more when he has them",
+        SLOTS,
+        "    IF _keys IS NULL OR NOT EXISTS (SELECT 1 FROM holdfast.gate) THEN",
+        "    IF _keys IS NULL OR _held = '{}' THEN",
+        (NUMBERED, "-k", "begins_to_wait"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: whoever was let go runs with the slot that was kept for it",
+        SLOTS,
+        "            RETURN;  -- kept for one who was let go",
+        "            NULL;",
+        (NUMBERED, "-k", "kept_for_a_job"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: what operators say while a claim waits for a number holds for it",
+        SLOTS,
+        "        RAISE EXCEPTION 'an operator has spoken meanwhile' USING ERRCODE = '40001';\n    END IF;\n\n",
+        "        NULL;\n    END IF;\n\n",
+        (NUMBERED, "-k", "operators_say"),
+    ),
+    Ablation(
+        "P5",
+        "PostgreSQL: a claim the short way needs a valid lease",
+        SLOTS,
+        "    IF FOUND AND NOT EXISTS (SELECT 1 FROM holdfast.rule) THEN",
+        "    IF NOT EXISTS (SELECT 1 FROM holdfast.rule) THEN",
+        (NUMBERED, "-k", "lease"),
+    ),
+    Ablation(
+        "P5",
+        "PostgreSQL: a claim the short way holds its worker's row until it commits",
+        SLOTS,
+        "lease_until > holdfast.clock() FOR KEY SHARE;\n    IF FOUND",
+        "lease_until > holdfast.clock();\n    IF FOUND",
+        (NUMBERED, "-k", "reaped"),
     ),
     Ablation(
         "order",
         "PostgreSQL: a freed slot is for those who wait, not for whoever comes, the short way",
-        FLOW,
-        "    IF EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= _now AND d.freed) OR EXISTS (",
-        "    IF EXISTS (",
+        SLOTS,
+        "    IF EXISTS (SELECT 1 FROM holdfast.gate) AND EXISTS (\n        SELECT 1 FROM unnest(_limits)",
+        "    IF false AND EXISTS (\n        SELECT 1 FROM unnest(_limits)",
         (IN_HAND, "-k", "whoever_comes and short"),
     ),
     Ablation(
         "order",
         "PostgreSQL: a freed slot is for those who wait, not for whoever comes",
-        FLOW,
+        SLOTS,
         "AND d.key = ANY (ARRAY[g.key])\n        WHERE d.freed;",
         "AND d.key = ANY (ARRAY[g.key])\n        WHERE false;",
         (IN_HAND, "-k", "whoever_comes and longer"),
@@ -63,7 +113,7 @@ AT_POSTGRES_GATES = (
     Ablation(
         "rule 11",
         "PostgreSQL: a settlement makes the gates due whose slots it frees",
-        FLOW,
+        SLOTS,
         "        UPDATE holdfast.gate g SET due_at = _now, freed = true\n",
         "        UPDATE holdfast.gate g SET due_at = g.due_at\n",
         _contract("limits"),
@@ -72,14 +122,14 @@ AT_POSTGRES_GATES = (
         "rule 7",
         "PostgreSQL: whoever frees slots of gates that are in somebody's hand comes again",
         POSTGRES + "serving.py",
-        "        for place in passed:  # not there any more, or in somebody's hand",
+        "        for place in there:  # in somebody's hand",
         "        for place in ():",
         ("tests/attacks/test_postgres_stalled.py",),
     ),
     Ablation(
         "rule 4",
         "PostgreSQL: a success of a job with a slot sees who has just begun to wait for it",
-        FLOW,
+        SLOTS,
         """    IF EXISTS (SELECT 1 FROM holdfast.member) AND EXISTS (
         SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (_settled_ids)""",
         """    IF false AND EXISTS (
@@ -89,7 +139,7 @@ AT_POSTGRES_GATES = (
     Ablation(
         "rule 4",
         "PostgreSQL: any end of a job with a slot sees who has just begun to wait for it",
-        FLOW,
+        SLOTS,
         "    IF EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (_settled_ids))",
         "    IF false AND EXISTS (SELECT 1 FROM holdfast.member m WHERE m.job_id = ANY (_settled_ids))",
         (ONE_STATEMENT, "-k", "rule_4 and slot and bury"),
@@ -97,7 +147,7 @@ AT_POSTGRES_GATES = (
     Ablation(
         "gates",
         "PostgreSQL: tokens are spent in the claim's transaction",
-        FLOW,
+        SLOTS,
         "    IF cardinality(_rates) > 0 THEN\n        UPDATE",
         "    IF false THEN\n        UPDATE",
         _contract("rates"),
@@ -113,7 +163,7 @@ AT_POSTGRES_GATES = (
     Ablation(
         "gates",
         "PostgreSQL: a success reaches a breaker that is not closed",
-        FLOW,
+        SLOTS,
         """        WHERE b.open_until IS NOT NULL) THEN
         RETURN;
     END IF;
@@ -159,7 +209,7 @@ AT_POSTGRES_GATES = (
     Ablation(
         "rule 11",
         "PostgreSQL: what operators say while a claim waits for a gate holds for it",
-        FLOW,
+        SLOTS,
         "    IF _claiming AND holdfast.said() IS DISTINCT FROM _said THEN",
         "    IF false THEN",
         (PAUSED, "-k", "longer"),
@@ -191,7 +241,7 @@ AT_POSTGRES_GATES = (
     Ablation(
         "order",
         "PostgreSQL: the slot of one who is held back is for those who wait, not for whoever comes",
-        FLOW,
+        SLOTS,
         "SET due_at = _now, freed = true FROM freed f",
         "SET due_at = _now FROM freed f",
         (HANDED_ON, "-k", "newcomer"),

@@ -11,6 +11,7 @@ LOST = FAULTS + "test_postgres_lost_answers.py"
 ONE_STATEMENT = FAULTS + "test_rules_one_statement.py"
 
 FLOW = POSTGRES + "migrations/0008_flow.sql"
+SLOTS = POSTGRES + "migrations/0011_slots.sql"
 _FENCED = (
     "WHERE a.job_id = ANY (ARRAY[s.job_id]) AND a.token = s.token AND (a.worker = _worker) IS TRUE AND NOT a.attached"
 )
@@ -97,7 +98,7 @@ ON_POSTGRES = (
     Ablation(
         "P5",
         "PostgreSQL: successes are fenced by token",
-        FLOW,
+        SLOTS,
         SUCCESSES,
         SUCCESSES.replace("a.token = s.token AND ", ""),
         _contract("fencing"),
@@ -105,7 +106,7 @@ ON_POSTGRES = (
     Ablation(
         "P5",
         "PostgreSQL: successes are fenced by worker",
-        FLOW,
+        SLOTS,
         SUCCESSES,
         SUCCESSES.replace(" AND (a.worker = _worker) IS TRUE", ""),
         _contract("fencing"),

@@ -10,7 +10,7 @@ from tests.integration.scene import scene
 from tests.postgres.fixtures import PostgresSchema
 
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import Place, SlotGate
+from holdfast.core.gates import Place, Rules, SlotGate
 from holdfast.core.job import JobId
 from holdfast.core.queue import QueueSettings
 from holdfast.core.state import State
@@ -70,8 +70,8 @@ async def test_a_weight_is_given_back_while_the_gate_is_served(
     oldest, second, third = await _wait_in_line(store, run, LAST, LANE, LANE)
     write = serving._write
 
-    async def write_slowly(tx: Tx, line: serving._Line, again: set[Place]) -> None:
-        await write(tx, line, again)
+    async def write_slowly(tx: Tx, line: serving._Line, again: set[Place], rules: Rules) -> None:
+        await write(tx, line, again, rules)
         if line.stepped_behind:
             monkeypatch.setattr(serving, "_write", write)
             await _weigh(other, 1)

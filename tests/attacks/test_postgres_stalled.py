@@ -22,6 +22,8 @@ def test_enqueues_go_on_while_every_other_verb_waits_for_a_limit(postgres_tables
         for worker in workers:
             await insert(store, a_job(gates=(SlotGate("k", 2),)))
             assert await claim(store, worker)
+        await insert(store, a_job(gates=(SlotGate("k", 2),)))
+        assert await claim(store, worker) == []
         stalled = await asyncpg.connect(postgres_tables.url)
         async with stalled.transaction():
             gate = f"{postgres_tables.schema}.gate"

@@ -65,6 +65,8 @@ class PostgresStage:
         rows = {table: [dict(zip(_names(each), row, strict=True)) for row in each] for table, each in found.items()}
         for rank, row in enumerate(sorted(rows["setting_change"], key=lambda row: row["number"]), 1):
             row["number"] = rank
+        for row in rows["slot"]:  # which of them one has is chance, and nobody's concern
+            del row["number"]
         for number in _NUMBERED:
             used = sorted({row[number] for each in rows.values() for row in each if row.get(number) is not None})
             for each in rows.values():

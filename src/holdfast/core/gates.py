@@ -180,6 +180,12 @@ def _place(gate: Gate) -> Place:
     return Place(Barrier.BREAKER, gate.name)
 
 
+def size_of(place: Place, candidate: Candidate, rules: Rules) -> int | None:
+    """Of how many slots there this job takes one; None: their number is not what bounds them."""
+    sizes = (gate.size for gate in gates_of(candidate, rules) if isinstance(gate, SlotGate) and _place(gate) == place)
+    return next(sizes, None)
+
+
 def kept_slots(candidate: Candidate, slots: Iterable[Place], *, comes_last: bool) -> tuple[Place, ...]:
     """Those of these that go with a waiter that is let go, until it is claimed. For a job that comes last nothing is
     kept (decision 0140), but where it would replace others: whoever came meanwhile is newer than it is."""

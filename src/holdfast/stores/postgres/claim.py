@@ -25,20 +25,22 @@ if TYPE_CHECKING:
 
 
 def columns(lanes: Mapping[Lane, int], floors: Floors) -> tuple[list[Any], ...]:
-    """The arguments of the function `claim_jobs`, after the worker."""
+    """The arguments of the functions `claim_jobs` and `claim_limited_jobs`, after the worker."""
     rows = [(*lane, *floors.of(lane), quota) for lane, quota in lanes.items() if quota > 0]
     queues, priorities, tags, seqs, quotas = map(list, zip(*rows, strict=True)) if rows else ([],) * 5
     return queues, priorities, tags, seqs, quotas
 
 
 class Taken(NamedTuple):
-    """An answer of the function `claim_jobs`, taken apart."""
+    """An answer of the function `claim_jobs` or `claim_limited_jobs`, taken apart."""
 
     jobs: list[ClaimedJob]
     headless: list[ClaimedJob]
     """Leased, but their bodies are gone."""
     attached: list[JobId]
     """Passed over: to be claimed by themselves."""
+    limited: int
+    """Of the jobs, those that something is attached to."""
     scanned: dict[Lane, int]
     lonely: bool
     closed: list[str]
@@ -50,8 +52,9 @@ class Taken(NamedTuple):
         """This and the answer to a second look."""
         scanned = {lane: count + other.scanned.get(lane, 0) for lane, count in self.scanned.items()}
         return Taken(
-            self.jobs + other.jobs, self.headless + other.headless, self.attached + other.attached, scanned,
-            self.lonely or other.lonely, self.closed + other.closed, self.order + other.order,
+            self.jobs + other.jobs, self.headless + other.headless, self.attached + other.attached,
+            self.limited + other.limited, scanned, self.lonely or other.lonely, self.closed + other.closed,
+            self.order + other.order,
         )  # fmt: skip
 
     def joined_by(self, claimed: Sequence[ClaimedJob]) -> Taken:
@@ -71,7 +74,7 @@ def take_apart(
     if seen:
         found = [row for row in found if row[0] not in seen]
     found.sort(key=_place_in_lane)
-    jobs = [ClaimedJob._make(row[:_KIND]) for row in found if row[_KIND] == "job"]
+    jobs = [ClaimedJob._make(row[:_KIND]) for row in found if row[_KIND] != "attached"]
     headless = [job for job in jobs if job.task is None]
     scanned = {lane: 0 for lane, quota in lanes.items() if quota > 0}
     scanned.update(Counter(map(_lane, found)))  # a lane equals the pair that it is
@@ -84,7 +87,8 @@ def take_apart(
     return Taken(
         jobs=[job for job in jobs if job.task is not None] if headless else jobs,
         headless=headless,
-        attached=[row[0] for row in found if row[_KIND] != "job"] if len(jobs) < len(found) else [],
+        attached=[row[0] for row in found if row[_KIND] == "attached"] if len(jobs) < len(found) else [],
+        limited=sum(row[_KIND] == "limited" for row in found),
         scanned=scanned,
         lonely=any(row[_KIND] == "lonely" for row in news),
         closed=[row["queue"] for row in news if row[_KIND] == "closed"],

@@ -28,6 +28,8 @@ class ClaimVerbs(FlowVerbs):
     _floors: Floors
     _attached = False
     """Whether something hung on most of the jobs that were claimed last: a guess about what is settled next."""
+    _limited = False
+    """Whether all that was claimed last could go the short way of limited jobs: a guess about what is claimed next."""
 
     async def claim_jobs(
         self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
@@ -66,7 +68,8 @@ class ClaimVerbs(FlowVerbs):
             self._floors.drop(short)
             taken = taken.followed_by(await self._take(worker, short, seen=taken.attached))
         if taken.order:
-            self._attached = 2 * len(taken.attached) > len(taken.order)
+            self._attached = 2 * (len(taken.attached) + taken.limited) > len(taken.order)
+            self._limited = bool(taken.limited) and not taken.attached
         if taken.attached:
             taken = taken.joined_by(await self._claim_attached(worker, taken.attached))
         if taken.headless:
@@ -79,19 +82,22 @@ class ClaimVerbs(FlowVerbs):
 
     async def _take(self, worker: WorkerId, lanes: Mapping[Lane, int], *, seen: Collection[JobId] = ()) -> claim.Taken:
         columns = claim.columns(lanes, self._floors)
-        rows = await self._engine.call("claim_jobs", self._engine.claims, "claim_jobs.ordinary", worker, *columns)
+        statement = "claim_jobs.limited" if self._limited else "claim_jobs.ordinary"
+        rows = await self._engine.call("claim_jobs", self._engine.claims, statement, worker, *columns)
         return claim.take_apart(rows, lanes, self._floors, seen)
 
     async def _claim_attached(self, worker: WorkerId, job_ids: Sequence[JobId]) -> list[ClaimedJob]:
         """The short way, if all of them may run. In several transactions where there are many: each holds a bounded
         number of gates."""
         jobs: list[ClaimedJob] = []
+        self._limited = True
         for start in range(0, len(job_ids), _CLAIMED_AT_ONCE):
             some = job_ids[start : start + _CLAIMED_AT_ONCE]
             rows = await self._engine.call("claim_jobs", self._engine.claims, "passing.limited", worker, some)
             if rows:
                 jobs += map(ClaimedJob._make, rows)
                 continue
+            self._limited = False
             claiming = partial(passing.claim_attached, worker=worker, job_ids=some)
             judged, tx = await self._engine.transact("claim_jobs", self._engine.claims, claiming, timed=False)
             await look_after(self._engine, tx.freed)

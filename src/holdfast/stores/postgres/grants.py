@@ -78,7 +78,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
 _FAIR = ("cost_of", "next_tag", "last_waiting", "give_tags", "guess_tags", "insert_fair_jobs")
 _ENQUEUING = ("clock", "insert_jobs", "insert_new_jobs", "insert_gated_jobs", "take_keys", "take_unique", *_FAIR)
 #: Whoever ends a job may free what others wait for.
-_SERVING = (*_ENQUEUING, "hold_gates", "look_after", "said")
+_SERVING = (*_ENQUEUING, "hold_gates", "look_after", "said", "take_slots", "give_slots")
 _FUNCTIONS = {
     "dashboard": ("clock",),
     "api": _SERVING,
@@ -86,7 +86,8 @@ _FUNCTIONS = {
     "worker": (
         *_SERVING,
         "timeline",
-        *("claim_jobs", "claim_entries", "claim_limited", "pick_jobs", "claim_picked"),
+        *("claim_jobs", "claim_entries", "claim_limited", "claim_limited_jobs", "lease_limited", "pick_jobs"),
+        *("claim_picked", "claim_judged", "free_slots"),
         *("settle_jobs", "settle_runs", "settle_attached", "settle_successes", "settle_outcomes"),
     ),
 }

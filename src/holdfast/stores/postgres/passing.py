@@ -9,14 +9,26 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.core.gates import NO_RULES, Admission, Barrier, Candidate, Passed, Place, Rules, Skipped, Waits, admit
+from holdfast.core.gates import (
+    NO_RULES,
+    Admission,
+    Barrier,
+    Candidate,
+    Passed,
+    Place,
+    Rules,
+    Skipped,
+    Waits,
+    admit,
+    size_of,
+)
 from holdfast.core.gates_text import read_gates
 from holdfast.core.job import ClaimedJob, ErrorInfo, JobId, WorkerId
 from holdfast.core.loss import alone
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres import transaction
-from holdfast.stores.postgres.end import Ending, end_jobs
+from holdfast.stores.postgres.end import Ending, end_jobs, free_slots
 from holdfast.stores.postgres.holding import Held, hold, moment, places_for, read_rules
 from holdfast.stores.postgres.tenants import reach
 from holdfast.stores.postgres.transaction import Tx
@@ -65,8 +77,11 @@ async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> Judged:
     holders = [row["job_id"] for row in rows if row["slots"]]
     held = await hold(tx, places_for(candidates, rules) | has, holders, rules, claiming=True, said=rows[0]["said"])
     expired = [row for row in left if row["expires_at"] is not None and row["expires_at"] <= tx.now]
-    for place in (place for row in (*headless, *expired) for place in held.slots.get(row["job_id"], ())):
-        held.usage.held[place] -= 1  # they are about to end, and those behind them may go
+    over = [row["job_id"] for row in (*headless, *expired) if row["job_id"] in held.slots]
+    if over:  # they are about to end, and those behind them may go
+        await free_slots(tx, over)
+        for place in (place for job_id in over for place in held.slots[job_id]):
+            held.usage.held[place] -= 1
     if expired:
         left = [row for row in left if row["expires_at"] is None or row["expires_at"] > tx.now]
         candidates = [_candidate(row) for row in left]
@@ -123,7 +138,7 @@ async def _write(
     """All of it at once; the tokens of those that were leased."""
     leased: list[tuple[JobId, bool]] = []
     parked: list[tuple[JobId, str, str]] = []
-    slots: list[tuple[JobId, str, str]] = []
+    slots: list[tuple[JobId, str, str, int | None]] = []
     freed: list[JobId] = []
     spent: set[str] = set()
     due: dict[Place, float] = {}
@@ -132,7 +147,7 @@ async def _write(
         job_id = row["job_id"]
         if isinstance(verdict, Passed):
             leased.append((job_id, row["attached"] or bool(verdict.takes) or bool(candidate.has)))
-            slots += [(job_id, place.barrier, place.key) for place in verdict.takes]
+            slots += [(job_id, *place, size_of(place, candidate, held.usage.rules)) for place in verdict.takes]
             spent.update(verdict.spends)
             continue
         if isinstance(verdict, Waits):
@@ -146,7 +161,7 @@ async def _write(
     moved = {job_id for job_id, *_ in (*leased, *parked)}
     found = await tx.fetch(
         "passing.claim", worker, tx.now, *_columns(leased, 2), *_columns(parked, 3),
-        [row["job_id"] for row in rows if row["job_id"] not in moved], *_columns(slots, 3), freed,
+        [row["job_id"] for row in rows if row["job_id"] not in moved], *_columns(slots, 4), freed,
         *_columns([(key, moment(held.usage.full_at[key])) for key in spent], 2),
         *_columns([(place.barrier, place.key, moment(at)) for place, at in due.items()], 3),
         *_columns([(queue, -count, waiting[queue]) for queue, count in ready.items()], 3),

@@ -13,7 +13,20 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.errors import StoreUnavailable
-from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Skipped, Usage, Waits, admit, kept_slots
+from holdfast.core.gates import (
+    Admission,
+    Barrier,
+    Candidate,
+    Passed,
+    Place,
+    Rules,
+    Skipped,
+    Usage,
+    Waits,
+    admit,
+    kept_slots,
+    size_of,
+)
 from holdfast.core.gates_text import read_gates
 from holdfast.core.queue import share_of
 from holdfast.core.state import State
@@ -111,7 +124,8 @@ async def make_due(engine: Engine, places: Collection[Place]) -> bool:
     with contextlib.suppress(StoreUnavailable):
         seen += await engine.query("serving.look_after", *columns_of(places), False)
         passed = set(places) - {Place(Barrier(row["kind"]), row["key"]) for row in seen}
-        for place in passed:  # not there any more, or in somebody's hand
+        there = _places(await engine.query("serving.exist", *columns_of(passed))) if passed else ()
+        for place in there:  # in somebody's hand
             seen += await engine.query("serving.look_after", *columns_of([place]), True)
     return any(row["waited"] for row in seen)
 
@@ -173,7 +187,7 @@ async def _serve_some(tx: Tx, places: Sequence[Place], limit: int) -> tuple[Coun
         waiters = await tx.fetch("serving.line", *place, many)
         line.due[place] = _judge(place, waiters, held, line, limit=limit, many=many)
     again = {place for place, at in line.due.items() if at == held.usage.now}
-    await _write(tx, line, again)
+    await _write(tx, line, again, rules)
     return Count(len(line.let_go), len(line) - len(line.let_go)), again
 
 
@@ -244,13 +258,18 @@ def _ask(candidate: Candidate, usage: Usage, *, served: bool) -> Admission:
     return verdict
 
 
-async def _write(tx: Tx, line: _Line, again: set[Place]) -> None:
+async def _write(tx: Tx, line: _Line, again: set[Place], rules: Rules) -> None:
     gone = [row for row, _ in line.let_go] + [row for row, _ in line.skipped]
     found = await tx.fetch("serving.unpark", [row["job_id"] for row in gone]) if gone else ()
     lanes = {job_id: {"queue": queue, "priority": priority} for job_id, queue, priority in found}
     for row in gone:
         tx.parked(row["counted"], -1)
-    await tx.many("serving.give_slots", [(row["job_id"], *place) for row, places in line.let_go for place in places])
+    slots = [
+        (row["job_id"], *place, size_of(place, _candidate(row), rules))
+        for row, places in line.let_go
+        for place in places
+    ]
+    await tx.many("serving.give_slots", slots)
     await tx.enter_ready(
         [
             place_of(row)._replace(attached=row["attached"] or bool(places), **lanes.get(row["job_id"], {}))

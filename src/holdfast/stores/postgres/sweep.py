@@ -49,7 +49,9 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
     in_vain = [Place(Barrier(kind), key) for kind, key in await engine.query("serving.kept_in_vain", limit)]
     for place in [*in_vain, *(kept.keys() - in_vain)][:limit]:
         dropping = partial(_drop_stale_slots, place=place, last=kept[place])
-        freed, _ = await engine.transact("sweep", engine.verbs, dropping)
+        freed = 0
+        with contextlib.suppress(StoreUnavailable):  # held for longer than we wait: somebody comes again
+            freed, _ = await engine.transact("sweep", engine.verbs, dropping)
         slots += freed
         if freed:
             await engine.query("serving.look_after", *columns_of([place]), False)
@@ -79,9 +81,10 @@ async def _kept_by_last(engine: Engine, last: Lanes) -> defaultdict[Place, list[
 
 
 async def _drop_stale_slots(tx: Tx, *, place: Place, last: Sequence[JobId]) -> int:
-    await tx.fetch("serving.make_gates", *columns_of([place]))
     if not await tx.fetch("serving.try_hold", *place):
-        return 0
+        if await tx.fetch("serving.exist", *columns_of([place])):
+            return 0
+        await hold(tx, [place], [], NO_RULES)
     return len(await tx.fetch("serving.drop_kept_in_vain", *place, last))
 
 

@@ -3,6 +3,10 @@
 -- name: ordinary
 SELECT * FROM holdfast.claim_jobs($1, $2, $3, $4, $5, $6)
 
+-- name: limited
+-- The same, where jobs with a limit are expected.
+SELECT * FROM holdfast.claim_limited_jobs($1, $2, $3, $4, $5, $6)
+
 -- name: hold_lease
 SELECT 1 FROM holdfast.worker WHERE id = $1 AND lease_until > holdfast.clock() FOR KEY SHARE
 

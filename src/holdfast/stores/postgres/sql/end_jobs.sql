@@ -57,4 +57,6 @@ DELETE FROM holdfast.member WHERE join_id = ANY ($1)
 DELETE FROM holdfast.arrival WHERE join_id = ANY ($1)
 
 -- name: drop_slots
-DELETE FROM holdfast.slot WHERE job_id = ANY ($1) RETURNING kind, key
+-- In the order in which whoever makes their gate holds them.
+DELETE FROM holdfast.slot WHERE ctid = ANY (ARRAY(SELECT ctid FROM holdfast.slot WHERE job_id = ANY ($1)))
+RETURNING kind, key

@@ -10,10 +10,10 @@ SELECT * FROM holdfast.pick_jobs($1, $2)
 SELECT * FROM holdfast.hold_gates($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6, $7)
 
 -- name: claim
-SELECT * FROM holdfast.claim_picked($1, $2, $3::uuid[], $4::bool[], $5::uuid[], $6::text[], $7::text[], $8::uuid[],
-                                    $9::uuid[], $10::text[], $11::text[], $12::uuid[], $13::text[],
-                                    $14::timestamptz[], $15::text[], $16::text[], $17::timestamptz[], $18::text[],
-                                    $19::int8[], $20::int8[])
+SELECT * FROM holdfast.claim_judged($1, $2, $3::uuid[], $4::bool[], $5::uuid[], $6::text[], $7::text[], $8::uuid[],
+                                    $9::uuid[], $10::text[], $11::text[], $12::int4[], $13::uuid[], $14::text[],
+                                    $15::timestamptz[], $16::text[], $17::text[], $18::timestamptz[], $19::text[],
+                                    $20::int8[], $21::int8[])
 
 -- name: flag_holders
 -- Those who run with a slot of this limit are asked to stop; one that just ends is passed over.

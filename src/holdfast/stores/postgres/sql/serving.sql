@@ -66,7 +66,7 @@ UPDATE holdfast.parked SET seq = seq - 4611686018427387904 WHERE job_id = ANY (A
     SELECT job_id FROM holdfast.parked WHERE job_id = ANY ($1) AND seq >= 4611686018427387904 FOR UPDATE SKIP LOCKED))
 
 -- name: give_slots
-INSERT INTO holdfast.slot (job_id, kind, key) SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])
+SELECT holdfast.give_slots($1::uuid[], $2::text[], $3::text[], $4::int4[])
 
 -- name: move
 UPDATE holdfast.parked p SET reason = m.reason, key = m.key, seq = p.seq % 4611686018427387904
@@ -107,6 +107,11 @@ SELECT g.kind, g.key FROM holdfast.gate g WHERE (g.due_at IS NULL OR g.due_at > 
 -- A gate that somebody waits at has a row, also where an earlier version has parked him.
 INSERT INTO holdfast.gate (kind, key) SELECT * FROM unnest($1::text[], $2::text[]) AS g (kind, key) ORDER BY kind, key
 ON CONFLICT DO NOTHING
+
+-- name: exist
+-- Those of these gates that there are: where nobody waits there is mostly none.
+SELECT x.kind, x.key FROM unnest($1::text[], $2::text[]) AS g (kind, key)
+JOIN holdfast.gate x ON x.kind = g.kind AND x.key = ANY (ARRAY[g.key])
 
 -- name: try_hold
 SELECT true FROM holdfast.gate WHERE kind = $1 AND key = $2 FOR NO KEY UPDATE SKIP LOCKED
@@ -172,12 +177,16 @@ LEFT JOIN holdfast.gate x ON x.kind = g.kind AND x.key = ANY (ARRAY[g.key])
 LEFT JOIN holdfast.breaker b ON g.kind = 'breaker' AND b.name = g.key
 
 -- name: in_use
--- Some gates that somebody has a slot of, waits at, or has spent tokens of.
-SELECT g.kind, g.key FROM holdfast.gate g
-WHERE g.full_at > holdfast.clock() OR EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.key = g.key AND s.kind = g.kind)
-    OR (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
-        ORDER BY p.seq LIMIT 1) IS NOT NULL
-ORDER BY g.key, g.kind LIMIT $1
+-- Some gates that somebody has a slot of, waits at, or has spent tokens of. Slots of one key stand beside each other.
+SELECT kind, key FROM (
+    (SELECT DISTINCT s.key, s.kind FROM holdfast.slot s ORDER BY s.key, s.kind LIMIT $1)
+    UNION
+    (SELECT g.key, g.kind FROM holdfast.gate g
+     WHERE g.full_at > holdfast.clock()
+         OR (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
+             ORDER BY p.seq LIMIT 1) IS NOT NULL
+     ORDER BY g.key, g.kind LIMIT $1)
+) used ORDER BY key, kind LIMIT $1
 
 -- name: somewhere
 -- A place in the table, by chance, so that each sweep does a bounded part of the work; every other time the beginning.
