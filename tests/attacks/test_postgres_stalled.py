@@ -59,3 +59,22 @@ def test_a_stalled_transaction_is_ended_sooner_than_its_lease(postgres_tables: P
             await store.close()
 
     assert 0 < asyncio.run(scenario()) < Config().lease_s
+
+
+def test_the_server_compiles_none_of_our_statements(postgres_tables: PostgresSchema) -> None:
+    """One that reads a small table looks very dear to it, as reading whole tables is dissuaded from: a drain of two
+    seconds took more than a minute on a server that can compile (those of Debian can, that of the wheel cannot)."""
+
+    async def scenario() -> list[str]:
+        store = PostgresStore(postgres_tables.url, schema=postgres_tables.schema)
+        await store.open()
+        try:
+            found = []
+            for line in (store._engine.claims, store._engine.settlements, store._engine.verbs, store._engine.reports):
+                async with line.connection() as connection:
+                    found.append(str(await connection.fetchval("SHOW jit")))
+            return found
+        finally:
+            await store.close()
+
+    assert asyncio.run(scenario()) == ["off"] * 4

@@ -33,8 +33,9 @@ _SETTINGS = {
 #: Not where a user's code is at work. What holds locks and says nothing (a machine that lost its power, a process that
 #: was stopped) is ended by the server, sooner than its lease: whoever reaps it may have to wait for these locks. And a
 #: plan made while a table was empty is kept until that is analysed: by then it may have a million rows, which must
-#: not be read one by one.
-_OURS_ALONE = {"idle_in_transaction_session_timeout": "5s", "enable_seqscan": "off"}
+#: not be read one by one. Where a small table is read all the same, that makes its plan look so dear to the server that
+#: it would compile it, for longer than anything of ours takes.
+_OURS_ALONE = {"idle_in_transaction_session_timeout": "5s", "enable_seqscan": "off", "jit": "off"}
 
 # Accepted means on disk (P1), whatever is usual in this database; what is stricter stays.
 _DURABLE = (
