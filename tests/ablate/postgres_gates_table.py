@@ -48,10 +48,18 @@ AT_POSTGRES_GATES = (
     ),
     Ablation(
         "rule 11",
-        "PostgreSQL: whoever makes the gate of a limit waits for those who free its slots",
+        "PostgreSQL: whoever begins to wait at a limit waits for those who free its slots",
         SLOTS,
-        "        ORDER BY s.ctid FOR UPDATE OF s;",
-        "        ORDER BY s.ctid;",
+        "                ORDER BY s.ctid FOR UPDATE OF s) h GROUP BY h.key",
+        "                ORDER BY s.ctid) h GROUP BY h.key",
+        (NUMBERED, "-k", "while_a_slot_is_being_freed"),
+    ),
+    Ablation(
+        "rule 11",
+        "PostgreSQL: whoever begins to wait at a limit is kept out by all that he was judged by",
+        SLOTS,
+        "ON n.key = f.key WHERE coalesce(n.held, 0) < f.held",
+        "ON n.key = f.key WHERE false",
         (NUMBERED, "-k", "while_a_slot_is_being_freed"),
     ),
     Ablation(
@@ -105,7 +113,7 @@ AT_POSTGRES_GATES = (
     Ablation(
         "order",
         "PostgreSQL: a freed slot is for those who wait, not for whoever comes",
-        SLOTS,
+        FLOW,
         "AND d.key = ANY (ARRAY[g.key])\n        WHERE d.freed;",
         "AND d.key = ANY (ARRAY[g.key])\n        WHERE false;",
         (IN_HAND, "-k", "whoever_comes and longer"),
@@ -209,7 +217,7 @@ AT_POSTGRES_GATES = (
     Ablation(
         "rule 11",
         "PostgreSQL: what operators say while a claim waits for a gate holds for it",
-        SLOTS,
+        FLOW,
         "    IF _claiming AND holdfast.said() IS DISTINCT FROM _said THEN",
         "    IF false THEN",
         (PAUSED, "-k", "longer"),

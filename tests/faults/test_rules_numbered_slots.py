@@ -86,15 +86,16 @@ def test_whoever_comes_while_a_slot_is_being_freed_sees_it_free(
 
 
 @pytest.mark.parametrize("ending", [_succeed, _retry])
+@pytest.mark.parametrize("gates", [ONE, (*ONE, SlotGate("wide", 100))], ids=["one limit", "two"])
 def test_a_slot_that_is_freed_while_somebody_begins_to_wait_is_for_him(
-    ending: Callable[[Run], Settlement], postgres_place: Path
+    gates: tuple[SlotGate, ...], ending: Callable[[Run], Settlement], postgres_place: Path
 ) -> None:
     """The claim has parked him and not committed: whoever frees the slot now does not see him yet."""
 
     async def play(stores: Pair) -> None:
         one, other, *_ = stores
         run = await start(one, gates=ONE)
-        [second] = await insert(one, a_job(gates=ONE))
+        [second] = await insert(one, a_job(gates=gates))
         elsewhere = await enlist(other)
         arm("claim_jobs.inside", "hang", skip=2)  # passed over, then the short way: both have done nothing
         claiming = asyncio.ensure_future(claim(other, elsewhere))

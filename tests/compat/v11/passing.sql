@@ -9,6 +9,9 @@ SELECT * FROM holdfast.pick_jobs($1, $2)
 -- name: hold
 SELECT * FROM holdfast.hold_gates($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6, $7)
 
+-- name: keep_out
+SELECT holdfast.keep_out($1::text[], $2::int8[])
+
 -- name: claim
 SELECT * FROM holdfast.claim_judged($1, $2, $3::uuid[], $4::bool[], $5::uuid[], $6::text[], $7::text[], $8::uuid[],
                                     $9::uuid[], $10::text[], $11::text[], $12::int4[], $13::uuid[], $14::text[],

@@ -9,18 +9,20 @@ breaker.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from holdfast.core.breaker import BreakerState
-from holdfast.core.gates import Barrier, Candidate, Place, Rules, Usage, places_of
+from holdfast.core.gates import Barrier, Candidate, Place, Rules, Usage, Waits, places_of
 from holdfast.core.job import JobId
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.rule_rows import rules_of
 
 #: The largest time that both sides can write down.
 _END_S = 250_000_000_000.0
+#: So many are taken of a limit of which a slot is meant for those who wait (`hold_gates`).
+_FREED = 2**31 - 1
 #: In the order in which the function `hold_gates` is told of them.
 _KINDS = (Barrier.LIMIT, Barrier.RATE, Barrier.BREAKER, Barrier.PAUSED)
 
@@ -32,6 +34,8 @@ class Held(NamedTuple):
     slots: dict[JobId, frozenset[Place]]
     """Of the jobs that were asked for: what they have already."""
     places: frozenset[Place]
+    counts: dict[str, int]
+    """Slots of limits that were taken, by key."""
 
 
 async def read_rules(tx: Tx) -> Rules:
@@ -66,11 +70,12 @@ async def hold(
     operators do not say any more what they have `said`, the transaction is to be repeated.
     """
     if not places:
-        return Held(Usage(tx.now.timestamp(), rules=rules), {}, frozenset())
+        return Held(Usage(tx.now.timestamp(), rules=rules), {}, frozenset(), {})
     keys = ([place.key for place in places if place.barrier is barrier] for barrier in _KINDS)
     (*_, tx.now), *rows = map(tuple, await tx.fetch("passing.hold", *keys, job_ids, claiming, said))
     usage = Usage(tx.now.timestamp(), rules=rules)
     slots: defaultdict[JobId, set[Place]] = defaultdict(set)
+    counts: dict[str, int] = {}
     for job_id, kind, key, held, full_at, recent, open_until, is_held, _ in rows:
         if job_id is not None:
             slots[job_id].add(Place(Barrier(kind), key))
@@ -78,11 +83,20 @@ async def hold(
         if held:
             place = Place(Barrier(kind), key)
             usage.held[place] = max(held, usage.held.get(place, 0))
+            if place.barrier is Barrier.LIMIT and held < _FREED:
+                counts[key] = held
         if full_at is not None:
             usage.full_at[key] = full_at.timestamp()
         if recent is not None:
             usage.breakers[key] = breaker_state(recent, open_until, is_held)
-    return Held(usage, {job_id: frozenset(held) for job_id, held in slots.items()}, frozenset(places))
+    return Held(usage, {job_id: frozenset(held) for job_id, held in slots.items()}, frozenset(places), counts)
+
+
+async def keep_out(tx: Tx, held: Held, waits: Iterable[Waits]) -> None:
+    """Before anybody begins to wait for slots: hold those that keep him out, so that whoever frees one sees him."""
+    keys = {verdict.at.key for verdict in waits if verdict.at.barrier is Barrier.LIMIT}
+    if keys:
+        await tx.fetch("passing.keep_out", list(keys), [held.counts.get(key, 0) for key in keys])
 
 
 def breaker_state(recent: Sequence[float], open_until: datetime | None, held: bool) -> BreakerState:

@@ -29,7 +29,7 @@ from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres import transaction
 from holdfast.stores.postgres.end import Ending, end_jobs, free_slots
-from holdfast.stores.postgres.holding import Held, hold, moment, places_for, read_rules
+from holdfast.stores.postgres.holding import Held, hold, keep_out, moment, places_for, read_rules
 from holdfast.stores.postgres.tenants import reach
 from holdfast.stores.postgres.transaction import Tx
 
@@ -82,6 +82,7 @@ async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> Judged:
         await free_slots(tx, over)
         for place in (place for job_id in over for place in held.slots[job_id]):
             held.usage.held[place] -= 1
+            held.counts[place.key] = held.counts.get(place.key, 0) - 1
     if expired:
         left = [row for row in left if row["expires_at"] is None or row["expires_at"] > tx.now]
         candidates = [_candidate(row) for row in left]
@@ -91,6 +92,7 @@ async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> Judged:
             for row, candidate in zip(left, candidates, strict=True)
         ]
     verdicts = list(zip(left, candidates, admit(candidates, held.usage), strict=True))
+    await keep_out(tx, held, (verdict for _, _, verdict in verdicts if isinstance(verdict, Waits)))
     tokens = await _write(tx, worker, rows, verdicts, held)
     await bury_headless(tx, [place_of(row) for row in headless])
     skipped = [(row, verdict.at) for row, _, verdict in verdicts if isinstance(verdict, Skipped)]

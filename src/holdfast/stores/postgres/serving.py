@@ -33,7 +33,7 @@ from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.flow import Served
 from holdfast.stores.postgres.end import Ending, end_jobs
-from holdfast.stores.postgres.holding import Held, hold, moment, places_for, read_rules
+from holdfast.stores.postgres.holding import Held, hold, keep_out, moment, places_for, read_rules
 from holdfast.stores.postgres.passing import place_of, replace_others
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.queue_rows import from_row
@@ -187,6 +187,7 @@ async def _serve_some(tx: Tx, places: Sequence[Place], limit: int) -> tuple[Coun
         waiters = await tx.fetch("serving.line", *place, many)
         line.due[place] = _judge(place, waiters, held, line, limit=limit, many=many)
     again = {place for place, at in line.due.items() if at == held.usage.now}
+    await keep_out(tx, held, (verdict for _, verdict in line.moved))
     await _write(tx, line, again, rules)
     return Count(len(line.let_go), len(line) - len(line.let_go)), again
 

@@ -2,8 +2,8 @@
 -- Slots have numbers, and a limit that nobody waits for has no gate: a run with a limit writes one row more than others.
 --
 -- Of a limit of five there are the numbers one to five, each taken by one run at most: so many may run, whoever judges
--- them at once. A row of `gate` is there where somebody waits, and while somebody judges who may have to. Who makes one
--- holds all slots that are taken there, and who frees slots looks for gates before and after: so that one of the two
+-- them at once. A row of `gate` is there where somebody waits, and while somebody judges who may have to. Who begins to
+-- wait holds the slots that keep him out, and who frees slots looks for gates before and after: so that one of the two
 -- sees the other, and nobody waits for a slot that is free (decision 0102).
 
 ALTER TABLE holdfast.slot ADD COLUMN number int4;
@@ -95,72 +95,21 @@ BEGIN
     RETURN EXISTS (SELECT 1 FROM holdfast.look_after(_kinds, _keys, true) l WHERE l.waited);
 END $$;
 
--- hold_gates: as before (0008); whoever makes the gate of a limit holds its slots, too.
-CREATE OR REPLACE FUNCTION holdfast.hold_gates(
-    _limits text[], _rates text[], _breakers text[], _pauses text[], _job_ids uuid[], _claiming bool, _said text
-) RETURNS TABLE (
-    job_id uuid, kind text, key text, held int8, full_at timestamptz, recent float8[], open_until timestamptz,
-    is_held bool, now timestamptz
-) LANGUAGE plpgsql
+-- keep_out: these limits are full, as was judged by so many slots: somebody is about to wait for them, and holds them, so that
+-- whoever frees one sees him when he has committed. Where one has been freed since, it is to be judged again.
+CREATE FUNCTION holdfast.keep_out(_keys text[], _helds int8[]) RETURNS void LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
 AS $$
-#variable_conflict use_column
-DECLARE
-    _now timestamptz;
-    _made text[];
 BEGIN
-    -- Those that are there are locked, and not changed.
-    WITH made AS (
-        INSERT INTO holdfast.gate AS x (kind, key)
-        SELECT g.kind, g.key FROM (
-            SELECT 'limit', unnest(_limits) UNION ALL SELECT 'rate', unnest(_rates)
-            UNION ALL SELECT 'breaker', unnest(_breakers) UNION ALL SELECT 'paused', unnest(_pauses)
-        ) AS g (kind, key) ORDER BY g.kind, g.key
-        ON CONFLICT (kind, key) DO UPDATE SET full_at = x.full_at WHERE false
-        RETURNING x.kind, x.key
-    )
-    SELECT array_agg(m.key) INTO _made FROM made m WHERE m.kind = 'limit';
-    IF _made IS NOT NULL THEN
-        -- Nobody sees these yet: whoever frees a slot of theirs waits for us here, or we for him.
-        PERFORM 1 FROM unnest(_made) AS m (key) JOIN holdfast.slot s ON s.key = m.key AND s.kind = 'limit'
-        ORDER BY s.ctid FOR UPDATE OF s;
-    END IF;
-    -- Statements of their own, which see what those have committed for whom we have waited.
-    IF _claiming AND holdfast.said() IS DISTINCT FROM _said THEN
-        RAISE EXCEPTION 'an operator has spoken meanwhile' USING ERRCODE = '40001';
-    END IF;
-    _now := holdfast.clock();
-    RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::int8, NULL::timestamptz, NULL::float8[],
-                        NULL::timestamptz, NULL::bool, _now;
-    IF cardinality(_job_ids) > 0 THEN
-        RETURN QUERY SELECT s.job_id, s.kind, s.key, NULL::int8, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
-                            NULL::bool, NULL::timestamptz
-        FROM unnest(_job_ids) AS a (id) JOIN holdfast.slot s ON s.job_id = ANY (ARRAY[a.id]);
-    END IF;
-    IF cardinality(_limits) > 0 THEN
-        RETURN QUERY SELECT NULL::uuid, 'limit', g.key, c.held, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
-                            NULL::bool, NULL::timestamptz
-        FROM unnest(_limits) AS g (key) CROSS JOIN LATERAL (
-            SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'limit') AS c (held) WHERE c.held > 0;
-    END IF;
-    IF _claiming AND EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= _now AND d.freed) THEN
-        RETURN QUERY SELECT NULL::uuid, 'limit', g.key, 2147483647::int8, NULL::timestamptz, NULL::float8[],
-                            NULL::timestamptz, NULL::bool, NULL::timestamptz
-        FROM unnest(_limits) AS g (key) JOIN holdfast.gate d ON d.kind = 'limit' AND d.key = ANY (ARRAY[g.key])
-        WHERE d.freed;
-    END IF;
-    IF cardinality(_rates) > 0 THEN
-        RETURN QUERY SELECT NULL::uuid, 'rate', g.key, 0::int8, x.full_at, NULL::float8[], NULL::timestamptz, NULL::bool,
-                            NULL::timestamptz
-        FROM unnest(_rates) AS g (key) JOIN holdfast.gate x ON x.kind = 'rate' AND x.key = ANY (ARRAY[g.key])
-        WHERE x.full_at IS NOT NULL;
-    END IF;
-    IF cardinality(_breakers) > 0 THEN
-        RETURN QUERY SELECT NULL::uuid, 'breaker', g.key, (
-                SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'breaker'),
-            NULL::timestamptz, b.recent, b.open_until, b.held, NULL::timestamptz
-        FROM unnest(_breakers) AS g (key) JOIN holdfast.breaker b ON b.name = g.key;
+    IF EXISTS (
+        SELECT 1 FROM unnest(_keys, _helds) AS f (key, held) LEFT JOIN (
+            SELECT h.key, count(*) AS held FROM (
+                SELECT s.key FROM unnest(_keys) AS k (key) JOIN holdfast.slot s ON s.key = k.key AND s.kind = 'limit'
+                ORDER BY s.ctid FOR UPDATE OF s) h GROUP BY h.key
+        ) n ON n.key = f.key WHERE coalesce(n.held, 0) < f.held
+    ) THEN
+        RAISE EXCEPTION 'a slot was freed meanwhile' USING ERRCODE = '40001';
     END IF;
 END $$;
 
@@ -620,7 +569,7 @@ BEGIN
         SELECT DISTINCT a.grantee::regrole::text FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a
         WHERE c.oid = 'holdfast.slot'::regclass AND a.privilege_type = 'INSERT' AND a.grantee <> 0
     LOOP
-        EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.take_slots, holdfast.give_slots TO %s', _role);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.take_slots, holdfast.give_slots, holdfast.keep_out TO %s', _role);
     END LOOP;
     FOR _role IN
         SELECT DISTINCT a.grantee::regrole::text FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a
