@@ -33,15 +33,19 @@ Measures: TypeAlias = dict[str, tuple[str, Callable[[], object]]]
 
 _COSTS = "/s, client µs, server µs, WAL bytes"
 _SHARES = "/s, worker µs, other processes' µs"
+#: Tasks of the measurements of limits, by what they are called there.
+_LIMITED = {"none": "noop", "a key for each job": "distinct", "1,000 keys of 100": "shared"}
 _RATIOS = [
     ("enqueue in bulk", "baseline: insert in bulk"),
     ("drain, one worker", "baseline: claim and settle"),
     ("drain, one worker", "peer: Huey on SQLite, drain"),
     ("postgres: enqueue in bulk", "postgres baseline: insert in bulk"),
-    ("postgres gates: enqueue, a key for each job", "postgres gates: enqueue, none"),
-    ("postgres gates: enqueue, 1,000 keys of 100", "postgres gates: enqueue, none"),
-    ("postgres gates: drain, a key for each job", "postgres gates: drain, none"),
-    ("postgres gates: drain, 1,000 keys of 100", "postgres gates: drain, none"),
+    *(
+        (f"{store} gates: {what}, {keys}", f"{store} gates: {what}, none")
+        for store in ("sqlite", "postgres")
+        for what in ("enqueue", "drain")
+        for keys in ("a key for each job", "1,000 keys of 100")
+    ),
     ("postgres: drain, under a supervisor", "postgres: drain, the same without one"),
     ("postgres: drain, one worker", "postgres baseline: drain, one process"),
     ("postgres: drain, two workers", "postgres baseline: drain, two processes"),
@@ -62,6 +66,14 @@ def sqlite_measures(jobs: int) -> Measures:
         "enqueue, one by one": ("/s", lambda: asyncio.run(scenarios.enqueue_one_by_one(jobs // 20))),
         "baseline: claim and settle": ("/s", lambda: baseline.claim_and_settle(jobs)),
         "drain, one worker": ("/s", lambda: asyncio.run(scenarios.drain(jobs))),
+        **{
+            f"sqlite gates: {what}, {limited}": (
+                "/s",
+                lambda scenario=scenario, task=task: asyncio.run(scenario(jobs, task)),  # type: ignore[misc]
+            )
+            for what, scenario in (("enqueue", scenarios.enqueue_in_bulk), ("drain", scenarios.drain))
+            for limited, task in _LIMITED.items()
+        },
         "peer: Huey on SQLite, drain": ("/s", lambda: peer.huey_drain(jobs // 10)),
         "pickup in process, p50 p99": ("ms", lambda: asyncio.run(scenarios.pickup_here(500))),
         "pickup from another process, p50 p99": ("ms", lambda: asyncio.run(scenarios.pickup_elsewhere(200))),
@@ -136,12 +148,14 @@ def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> 
             lambda: supervised.drain(fresh(), 4 * jobs, supervised.ALONE),
         ),
         "postgres: idle supervisor, its processes": ("% of a core", lambda: supervised.idle(fresh())),
-        "postgres gates: enqueue, none": (_COSTS, lambda: library("bulk")),
-        "postgres gates: enqueue, a key for each job": (_COSTS, lambda: library("bulk", task="distinct")),
-        "postgres gates: enqueue, 1,000 keys of 100": (_COSTS, lambda: library("bulk", task="shared")),
-        "postgres gates: drain, none": (_COSTS, lambda: library("drain")),
-        "postgres gates: drain, a key for each job": (_COSTS, lambda: library("drain", task="distinct")),
-        "postgres gates: drain, 1,000 keys of 100": (_COSTS, lambda: library("drain", task="shared")),
+        **{
+            f"postgres gates: {what}, {limited}": (
+                _COSTS,
+                lambda scenario=scenario, task=task: library(scenario, task=task),  # type: ignore[misc]
+            )
+            for what, scenario in (("enqueue", "bulk"), ("drain", "drain"))
+            for limited, task in _LIMITED.items()
+        },
         "postgres: pickup, p50 p99": ("ms", lambda: postgres_library.pickup(fresh(), 300)),
         "postgres: claim of 50, 1,000 and 1,000,000 waiting": (
             "µs of server CPU, times",

@@ -63,26 +63,28 @@ async def enqueue_concurrently(jobs: int) -> float:
             return jobs / (time.perf_counter() - began)
 
 
-async def enqueue_in_bulk(jobs: int) -> float:
+async def enqueue_in_bulk(jobs: int, task: str = "noop") -> float:
     """Enqueues per second by `enqueue_many`, a thousand at a time."""
-    from bench.tasks import noop
+    from bench import tasks
 
+    called = getattr(tasks, task)
     with fresh_app() as (hf, _):
         async with hf:
             began = time.perf_counter()
             for start in range(0, jobs, 1000):
-                await hf.enqueue_many([noop.request(number) for number in range(start, start + 1000)])
+                await hf.enqueue_many([called.request(number) for number in range(start, start + 1000)])
             return jobs / (time.perf_counter() - began)
 
 
-async def drain(jobs: int) -> float:
+async def drain(jobs: int, task: str = "noop") -> float:
     """Jobs per second that one worker process runs, from the first claim to the last settlement."""
-    from bench.tasks import noop
+    from bench import tasks
 
+    called = getattr(tasks, task)
     with fresh_app() as (hf, _):
         async with hf:
             for start in range(0, jobs, 1000):
-                handles = await hf.enqueue_many([noop.request(number) for number in range(start, start + 1000)])
+                handles = await hf.enqueue_many([called.request(number) for number in range(start, start + 1000)])
             began = time.perf_counter()
             async with hf.worker(concurrency=400):
                 await handles[-1].result()

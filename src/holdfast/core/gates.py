@@ -242,4 +242,4 @@ def _admit(candidate: Candidate, usage: Usage) -> Admission:
         usage.held[place] = usage.held.get(place, 0) + 1
     for gate in spends:
         usage.full_at[gate.key] = spend(usage.full_at.get(gate.key), usage.now, gate.pace)
-    return Passed(tuple(takes), tuple(gate.key for gate in spends))
+    return Passed(tuple(takes), tuple([gate.key for gate in spends]) if spends else ())

@@ -16,6 +16,8 @@ UNREADABLE: Final = SlotGate("unreadable", 0, "unreadable")
 An operator may let it run all the same, by a size for this limit."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode
+_POLICIES: Final = {policy.value: policy for policy in WhenFull}
 
 
 def gates_text(gates: tuple[Gate, ...]) -> str | None:
@@ -29,9 +31,9 @@ def read_gates(text: str | None) -> tuple[Gate, ...]:
     if not text:
         return ()
     with contextlib.suppress(ValueError, TypeError, RecursionError):
-        entries = json.loads(text)
-        if isinstance(entries, list):
-            return tuple(_gate(*entry) for entry in entries)
+        entries, end = _decode(text)
+        if isinstance(entries, list) and end == len(text):
+            return tuple([_gate(*entry) for entry in entries])
     return (UNREADABLE,)
 
 
@@ -48,12 +50,15 @@ def _listed(gate: Gate) -> list[Any]:
 
 
 def _gate(kind: str, *values: Any) -> Gate:
+    """Once for every job with a limit: no more is done than has to be."""
+    if kind == "limit":
+        key, size, name, when_full = values
+        if type(key) is str and type(size) is int and type(name) is str and when_full in _POLICIES:
+            return SlotGate(key, size, name, _POLICIES[when_full])
     match kind, values:
-        case "limit", [str(key), int(size), str(name), when_full]:
-            return SlotGate(key, size, name, WhenFull(when_full))
         case "rate", [str(key), int() | float() as count, int() | float() as per_s, int(burst), str(name)] if count > 0:
             return RateGate(key, Pace(count, per_s, burst), name)
         case "breaker", [str(name), int(failures), int() | float() as window_s, int() | float() as open_for_s]:
             return BreakerGate(name, failures, window_s, open_for_s)
         case _:
-            raise ValueError(f"{kind!r} is no kind of gate")
+            raise ValueError(f"{kind!r} {values!r} is no gate")
