@@ -34,7 +34,7 @@ Measures: TypeAlias = dict[str, tuple[str, Callable[[], object]]]
 _COSTS = "/s, client µs, server µs, WAL bytes"
 _SHARES = "/s, worker µs, other processes' µs"
 #: Tasks of the measurements of limits, by what they are called there.
-_LIMITED = {"none": "noop", "a key for each job": "distinct", "1,000 keys of 100": "shared"}
+_LIMITED = {"none": "noop", "a key for each job": "distinct", "1,000 keys of 100": "shared", "three keys of 5,000": "hot"}
 _RATIOS = [
     ("enqueue in bulk", "baseline: insert in bulk"),
     ("drain, one worker", "baseline: claim and settle"),
@@ -44,7 +44,8 @@ _RATIOS = [
         (f"{store} gates: {what}, {keys}", f"{store} gates: {what}, none")
         for store in ("sqlite", "postgres")
         for what in ("enqueue", "drain")
-        for keys in ("a key for each job", "1,000 keys of 100")
+        for keys in _LIMITED
+        if keys != "none"
     ),
     ("postgres: drain, under a supervisor", "postgres: drain, the same without one"),
     ("postgres: drain, one worker", "postgres baseline: drain, one process"),

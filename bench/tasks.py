@@ -28,6 +28,11 @@ async def shared(number: int) -> None:
     """The same under a limit of a hundred for each of a thousand keys."""
 
 
+@hf.task(concurrency=Limit(5000, key=lambda number: number % 3))
+async def hot(number: int) -> None:
+    """The same under a limit of five thousand for each of three keys: some slots of each are taken all the time."""
+
+
 @hf.task
 async def note_start(number: int, path: str | None = None) -> None:
     """Says when it started: in memory, or in a file for another process."""

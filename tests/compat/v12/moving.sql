@@ -1,0 +1,61 @@
+-- Jobs that wait, given another queue or priority; and where a job stands.
+
+-- name: lanes
+SELECT id, queue, priority, tenant <> '' AS named FROM holdfast.job WHERE id = ANY ($1)
+
+-- name: ready
+-- Those of them that are ready and in nobody's hand, held here.
+SELECT job_id, losses FROM holdfast.ready WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
+
+-- name: numbers
+SELECT nextval('holdfast.place') FROM generate_series(1, $1)
+
+-- name: to_the_tail
+UPDATE holdfast.ready r SET queue = m.queue, priority = m.priority, tag = m.tag, seq = m.seq, entered_at = $6
+FROM unnest($1::uuid[], $2::text[], $3::int2[], $4::int8[], $5::int8[]) AS m (job_id, queue, priority, tag, seq)
+WHERE r.job_id = ANY (ARRAY[m.job_id])
+
+-- name: shift
+-- Those that wait for something else stay there.
+WITH t AS (UPDATE holdfast.timer SET queue = coalesce($2, queue) WHERE ctid = ANY (ARRAY(
+               SELECT ctid FROM holdfast.timer WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED)) RETURNING job_id),
+     b AS (UPDATE holdfast.blocked SET queue = coalesce($2, queue) WHERE ctid = ANY (ARRAY(
+               SELECT ctid FROM holdfast.blocked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED)) RETURNING job_id)
+SELECT job_id FROM t UNION ALL SELECT job_id FROM b
+
+-- name: parked
+SELECT job_id, queue FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
+
+-- name: move_parked
+UPDATE holdfast.parked p SET queue = m.queue, tag = m.tag, seq = p.seq % 4611686018427387904
+FROM unnest($1::uuid[], $2::text[], $3::int8[]) AS m (job_id, queue, tag) WHERE p.job_id = ANY (ARRAY[m.job_id])
+
+-- name: bodies
+UPDATE holdfast.job SET queue = coalesce($2, queue), priority = coalesce($3, priority) WHERE id = ANY ($1)
+
+-- name: circumstances
+SELECT j.gates, j.queue, j.priority, coalesce(r.losses, t.losses, p.losses, a.losses, 0)
+FROM holdfast.job j
+LEFT JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.timer t ON t.job_id = ANY (ARRAY[j.id])
+LEFT JOIN holdfast.parked p ON p.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.active a ON a.job_id = ANY (ARRAY[j.id])
+WHERE j.id = $1
+
+-- name: waits_for
+SELECT m.job_id FROM holdfast.member m JOIN holdfast.job j ON j.id = ANY (ARRAY[m.job_id]) WHERE m.join_id = $1
+    AND NOT EXISTS (SELECT 1 FROM holdfast.arrival a WHERE a.join_id = m.join_id AND a.job_id = m.job_id)
+    AND NOT EXISTS (SELECT 1 FROM holdfast.done d WHERE d.job_id = m.job_id)
+    AND NOT EXISTS (SELECT 1 FROM holdfast.dead d WHERE d.job_id = m.job_id)
+    AND EXISTS (SELECT 1 FROM holdfast.blocked b WHERE b.job_id = m.join_id)
+ORDER BY m.job_id LIMIT $2
+
+-- name: ended_lately
+-- Of the newest endings, so many: a report looks at a bounded number of rows.
+SELECT count(*) FROM (
+    SELECT job_id FROM holdfast.done WHERE NOT cancelled AND ended_at > $1 ORDER BY ended_at DESC LIMIT $2) d
+JOIN holdfast.job j ON j.id = ANY (ARRAY[d.job_id]) WHERE j.queue = $3 AND j.priority = $4
+
+-- name: position
+SELECT (SELECT count(*) FROM (
+            SELECT 1 FROM holdfast.ready x WHERE x.queue = r.queue AND x.priority = r.priority
+                AND (x.tag, x.seq) < (r.tag, r.seq) ORDER BY x.tag, x.seq LIMIT $2) n), r.entered_at
+FROM holdfast.ready r WHERE r.job_id = $1
