@@ -34,7 +34,12 @@ Measures: TypeAlias = dict[str, tuple[str, Callable[[], object]]]
 _COSTS = "/s, client µs, server µs, WAL bytes"
 _SHARES = "/s, worker µs, other processes' µs"
 #: Tasks of the measurements of limits, by what they are called there.
-_LIMITED = {"none": "noop", "a key for each job": "distinct", "1,000 keys of 100": "shared", "three keys of 5,000": "hot"}
+_LIMITED = {
+    "none": "noop",
+    "a key for each job": "distinct",
+    "1,000 keys of 100": "shared",
+    "three keys of 5,000": "hot",
+}
 _RATIOS = [
     ("enqueue in bulk", "baseline: insert in bulk"),
     ("drain, one worker", "baseline: claim and settle"),
