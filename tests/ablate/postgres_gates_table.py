@@ -7,7 +7,7 @@ from tests.ablate.ablation import Ablation
 POSTGRES = "src/holdfast/stores/postgres/"
 FLOW = POSTGRES + "migrations/0008_flow.sql"
 SLOTS = POSTGRES + "migrations/0011_slots.sql"
-CHEAPER = POSTGRES + "migrations/0012_cheaper_slots.sql"
+CHEAPER = POSTGRES + "migrations/0012_slots_beyond.sql"
 NUMBERED = "tests/faults/test_rules_numbered_slots.py"
 IN_HAND = "tests/faults/test_rules_limits_in_hand.py"
 BETWEEN = "tests/faults/test_rules_between_statements.py"

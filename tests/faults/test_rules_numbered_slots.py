@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from tests.campaign.child import until
 from tests.faults.pair import Pair, pair
@@ -15,7 +14,6 @@ from tests.faults.trial import PATIENCE_S
 
 from holdfast.core.errors import LeaseLost
 from holdfast.core.gates import SlotGate
-from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import Retry, Settlement, Succeed, Verdict
 from holdfast.core.state import State
 from holdfast.runtime.failpoints import arm, release, wait_hit
@@ -23,10 +21,8 @@ from holdfast.testing.contracts.arrange import (
     ERROR,
     LONG_S,
     PLENTY,
-    QUEUE,
     Run,
     a_job,
-    an_id,
     claim,
     enlist,
     finish,
@@ -145,21 +141,22 @@ def test_a_slot_that_was_kept_for_a_job_is_the_one_it_runs_with(postgres_place: 
     _in_a_pair(postgres_place, play)
 
 
-def test_what_operators_say_while_a_claim_waits_for_a_number_holds(postgres_place: Path) -> None:
+def test_operators_wait_for_a_claim_that_takes_slots_by_what_was_said_before(postgres_place: Path) -> None:
     async def play(stores: Pair) -> None:
         one, other, *_ = stores
-        worker = await enlist(one)
-        [job_id] = await insert(one, a_job(gates=ONE))
-        with psycopg.connect(stores.where.url) as side:
-            taken = f"INSERT INTO {stores.where.schema}.slot (job_id, kind, key, number) VALUES (%s, 'limit', 'k', 1)"
-            side.execute(taken, [an_id()])  # type: ignore[call-overload]  # the schema's name is part of the text
-            claiming = asyncio.ensure_future(claim(one, worker))
-            await _waits_or_is_done(stores, claiming)
-            await other.set_queue(QUEUE, QueueSettings(paused=True), by="me")
-            side.rollback()
-        assert await claiming == []
-        await other.set_queue(QUEUE, QueueSettings(), by="me")
-        assert [job.id for job in await claim(one, worker)] == [job_id]
+        limit = (SlotGate("k", 50),)
+        worker, another = await enlist(one), await enlist(other)
+        ids = await insert(one, *(a_job(gates=limit) for _ in range(5)))
+        arm("claim_jobs.inside", "hang", skip=1)  # first they are passed over
+        claiming = asyncio.ensure_future(claim(one, worker, 4))
+        await wait_hit("claim_jobs.inside")
+        saying = asyncio.ensure_future(other.set_limit("k", size=1, pace=None, by="me"))
+        await _waits_or_is_done(stores, saying)
+        assert not saying.done()
+        release("claim_jobs.inside")
+        assert [job.id for job in await claiming] == ids[:4], "it was there before"
+        await saying
+        assert await claim(other, another) == [], "and who comes now sees them"
 
     _in_a_pair(postgres_place, play)
 

@@ -263,12 +263,14 @@ class Model:
             case Skipped(at=at):
                 self._end(job, State.CANCELLED, f"skipped: limit {at.key} is full")
 
-    def _replace(self, newer: Job, at: Place) -> None:
-        holders = self.flow.slots.get(at, set())
+    def _replace(self, comer: Job, at: Place) -> None:
+        holders = [self.jobs[job_id] for job_id in self.flow.slots.get(at, set())]
         waiters = [job for job in self.jobs.values() if job.state is State.PARKED and job.at == at]
-        for job in [*(self.jobs[job_id] for job_id in holders), *waiters]:
-            if job is not newer:
-                self.cancel(job.new.id, f"replaced by {newer.new.id}")
+        others = [job for job in (*holders, *waiters) if job is not comer]
+        born = {job_id: number for number, job_id in enumerate(self.jobs)}
+        newest = max((comer, *(job for job in others if job.cancel_reason is None)), key=lambda job: born[job.new.id])
+        for job in others if newest is comer else [comer]:
+            self.cancel(job.new.id, f"replaced by {newest.new.id}")
 
     def lease(self, worker: WorkerId, tokens: Mapping[JobId, int]) -> None:
         for job_id, token in tokens.items():

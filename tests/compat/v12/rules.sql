@@ -21,8 +21,12 @@ SELECT true FROM holdfast.rule WHERE what = $1 AND name = $2
 -- One change at a time, so that what it says of before and after is what was before and after.
 SELECT pg_advisory_xact_lock(hashtextextended('holdfast.setting', 0))
 
+-- name: by_myself
+-- The same, and nobody goes the short way of limited jobs; functions are told so (`is_alone`).
+SELECT pg_advisory_xact_lock(hashtextextended('holdfast.setting', 0)), set_config('holdfast.alone', 'yes', true)
+
 -- name: still
--- Nobody says anything else before we have committed.
+-- Nobody says anything else before we have committed, and nobody is alone.
 SELECT pg_advisory_xact_lock_shared(hashtextextended('holdfast.setting', 0))
 
 -- name: record

@@ -49,10 +49,13 @@ class Taken(NamedTuple):
     """Of all the jobs, also of the attached ones."""
 
     def followed_by(self, other: Taken) -> Taken:
-        """This and the answer to a second look."""
-        scanned = {lane: count + other.scanned.get(lane, 0) for lane, count in self.scanned.items()}
+        """This and the answer to a second look, which comes by those again that were passed over: now some may run."""
+        leased = {job.id: Lane(job.queue, job.priority) for job in other.jobs}
+        passed_over = [job_id for job_id in self.attached if job_id not in leased]
+        again = Counter(leased[job_id] for job_id in self.attached if job_id in leased)
+        scanned = {lane: count + other.scanned.get(lane, 0) - again[lane] for lane, count in self.scanned.items()}
         return Taken(
-            self.jobs + other.jobs, self.headless + other.headless, self.attached + other.attached,
+            self.jobs + other.jobs, self.headless + other.headless, passed_over + other.attached,
             self.limited + other.limited, scanned, self.lonely or other.lonely, self.closed + other.closed,
             self.order + other.order,
         )  # fmt: skip
@@ -72,7 +75,7 @@ def take_apart(
     """
     found = [row for row in rows if row[_SEQ] is not None]  # the others are news of the lanes
     if seen:
-        found = [row for row in found if row[0] not in seen]
+        found = [row for row in found if row[_KIND] != "attached" or row[0] not in seen]
     found.sort(key=_place_in_lane)
     jobs = [ClaimedJob._make(row[:_KIND]) for row in found if row[_KIND] != "attached"]
     headless = [job for job in jobs if job.task is None]

@@ -2,7 +2,8 @@
 
 Duties:
 1. A verb is a transaction of its own, or a single statement that is one by itself.
-2. What was rolled back for certain (deadlock, serialization) is repeated here; everything else is the caller's.
+2. What was rolled back for certain (deadlock, serialization) is repeated here, alone if it has to be; everything else
+   is the caller's.
 3. The three moments of every verb, for tests.
 """
 
@@ -18,7 +19,7 @@ from holdfast.core.errors import HoldfastError, NotOpen
 from holdfast.runtime.failpoints import FailpointHit, afailpoint, is_armed
 from holdfast.stores.moments import answer_lost, struck
 from holdfast.stores.postgres.connections import Doorway, Kind, Line, Lines
-from holdfast.stores.postgres.errors import DRIVER_ERRORS, is_rolled_back, translate
+from holdfast.stores.postgres.errors import DRIVER_ERRORS, is_rolled_back, is_to_be_alone, translate
 from holdfast.stores.postgres.insert import Refused
 from holdfast.stores.postgres.statements import statements
 from holdfast.stores.postgres.transaction import Tx
@@ -80,9 +81,12 @@ class Engine:
         """
         self.check_open()
         await self._begin(verb)
+        alone = False
         for more in range(_TRIES - 1, -1, -1):
             try:
                 async with line.connection() as connection, connection.transaction(isolation="read_committed"):
+                    if alone:  # first of all, while we hold nothing that others may wait for
+                        await connection.fetch(self.sql["rules.by_myself"])
                     tx = await self._tx(connection, timed=timed)
                     tx.is_last_try = not more
                     result = await operation(tx)
@@ -95,6 +99,7 @@ class Engine:
                 raise
             except DRIVER_ERRORS as error:
                 if more and is_rolled_back(error):
+                    alone = alone or is_to_be_alone(error)
                     continue
                 raise translate(error, self.place) from error
         await self._committed(verb)

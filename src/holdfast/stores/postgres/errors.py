@@ -17,8 +17,10 @@ from holdfast.stores.postgres.connections import NotConnected
 
 #: Raised by our own functions: the worker has no valid lease.
 LEASE_LOST = "HF001"
-#: Rolled back for certain, and worth another try at once: serialization failure, deadlock.
-ROLLED_BACK = frozenset({"40001", "40P01"})
+#: The same: this is to be done while nobody is beside us (`rules.by_myself`).
+TO_BE_ALONE = "HF002"
+#: Rolled back for certain, and worth another try at once: serialization failure, deadlock, and that.
+ROLLED_BACK = frozenset({"40001", "40P01", TO_BE_ALONE})
 LOCK_TIMEOUT = "55P03"
 
 # The class of a SQLSTATE is its first two characters.
@@ -85,6 +87,8 @@ def _of_state(state: str, error: BaseException, where: str) -> HoldfastError:
     kind = state[:2]
     if state == LEASE_LOST:
         return LeaseLost(f"{error}: it was declared dead or has run out")
+    if state == TO_BE_ALONE:
+        return StoreUnavailable(f"{where}: the transaction was rolled back ({error})")
     if kind in _DATA:
         return StoreDataError(f"{where} refuses a row: {error}")
     if kind in _TRANSIENT:
@@ -125,3 +129,13 @@ def _words(error: BaseException) -> str:
 def is_rolled_back(error: BaseException) -> bool:
     """Whether nothing of the transaction was kept, so that it may be repeated as it is."""
     return isinstance(error, asyncpg.PostgresError) and error.sqlstate in ROLLED_BACK
+
+
+def again(why: str) -> asyncpg.PostgresError:
+    """To be raised where a transaction is to be repeated, as after a serialization failure."""
+    return asyncpg.SerializationError(why)
+
+
+def is_to_be_alone(error: BaseException) -> bool:
+    """Whether it has to be repeated while nobody is beside it."""
+    return isinstance(error, asyncpg.PostgresError) and error.sqlstate == TO_BE_ALONE

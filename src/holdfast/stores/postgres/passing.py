@@ -29,6 +29,7 @@ from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres import transaction
 from holdfast.stores.postgres.end import Ending, end_jobs, free_slots
+from holdfast.stores.postgres.errors import again
 from holdfast.stores.postgres.holding import Held, hold, keep_out, moment, places_for, read_rules
 from holdfast.stores.postgres.tenants import reach
 from holdfast.stores.postgres.transaction import Tx
@@ -182,23 +183,44 @@ def _columns(rows: Sequence[tuple[object, ...]], count: int) -> list[list[object
 
 
 async def replace_others(tx: Tx, waiting: Sequence[tuple[JobId, Waits]]) -> None:
-    """Of those who have come to a gate, in order, some replace whoever runs or waits there: who came last is left, and
-    runs next."""
+    """Of those who have come to a gate, in order, some replace whoever runs or waits there: the newest is left, and
+    runs next. One that is older than another there, as after a retry, is replaced by that."""
     for index, (job_id, verdict) in enumerate(waiting):
         if not verdict.replaces:
             continue
-        reason, place = f"replaced by {job_id}", verdict.at
-        if await tx.fetch("passing.flag_holders", *place, reason):
-            tx.hints |= Hint.CANCEL
-        kept = await tx.fetch("passing.leave_ready", *place)
-        for row in kept:
-            tx.left_ready(row["queue"])
         later = [other for other, _ in waiting[index:]]
-        gone = await tx.fetch("passing.leave_gate", *place, later)
-        for row in gone:
-            tx.parked(row["queue"], -1)
-        gone += kept
-        await end_jobs(tx, [Ending(row["job_id"], State.CANCELLED, row["attempt"], reason=reason) for row in gone])
+        newer = await tx.value("passing.newer_at", *verdict.at, job_id, later)
+        if newer is not None:
+            await _cancel_waiting(tx, await tx.fetch("passing.leave_parked", job_id), newer)
+        else:
+            await _replace(tx, job_id, verdict.at, later)
+
+
+async def _replace(tx: Tx, job_id: JobId, place: Place, later: Sequence[JobId]) -> None:
+    if await tx.fetch("passing.flag_holders", *place, _replaced_by(job_id)):
+        tx.hints |= Hint.CANCEL
+    kept = await tx.fetch("passing.leave_ready", *place)
+    for row in kept:
+        tx.left_ready(row["queue"])
+    await _cancel_waiting(tx, await tx.fetch("passing.leave_gate", *place, later), job_id)
+    await _end_replaced(tx, kept, job_id)
+    if not tx.is_last_try and await tx.fetch("passing.left_at", *place, later):
+        raise again("a job that is to be replaced is in somebody's hand")
+
+
+async def _cancel_waiting(tx: Tx, rows: Sequence[Record], newer: JobId) -> None:
+    for row in rows:
+        tx.parked(row["queue"], -1)
+    await _end_replaced(tx, rows, newer)
+
+
+async def _end_replaced(tx: Tx, rows: Sequence[Record], newer: JobId) -> None:
+    reason = _replaced_by(newer)
+    await end_jobs(tx, [Ending(row["job_id"], State.CANCELLED, row["attempt"], reason=reason) for row in rows])
+
+
+def _replaced_by(job_id: JobId) -> str:
+    return f"replaced by {job_id}"
 
 
 async def bury_headless(tx: Tx, places: Sequence[transaction.Place]) -> None:

@@ -178,6 +178,7 @@ class _Line:
 
 
 async def _serve_some(tx: Tx, places: Sequence[Place], limit: int) -> tuple[Count, set[Place]]:
+    await tx.fetch("rules.still")  # else somebody is judged by what is not said any more, and nobody looks at him again
     rules = await read_rules(tx)
     many = min(limit, _WAITERS)
     preview = [_candidate(row) for row in await tx.fetch("serving.preview", *columns_of(places), many)]

@@ -68,7 +68,16 @@ def unpark(tx: Tx, job: Standing) -> None:
 
 
 def _replace(tx: Tx, job_id: bytes, at: Place) -> None:
-    """Only the newest of a limit is to run: those who do are asked to stop, those who would are cancelled."""
+    """Only the newest of a limit is to run: those who do are asked to stop, those who would are cancelled. One that is
+    older than another there, as after a retry, is replaced by that."""
     others = {"kind": at.barrier, "key": at.key, "job": job_id}
+    newer = tx.db.execute(SQL["newer_at"], others).fetchone()
+    if newer is not None:
+        cancel_job(tx, job_id, reason=_replaced_by(newer[0]))
+        return
     for (other,) in tx.db.execute(SQL["others_at"], others).fetchall():
-        cancel_job(tx, other, reason=f"replaced by {UUID(bytes=job_id)}")
+        cancel_job(tx, other, reason=_replaced_by(job_id))
+
+
+def _replaced_by(job_id: bytes) -> str:
+    return f"replaced by {UUID(bytes=job_id)}"

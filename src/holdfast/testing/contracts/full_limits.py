@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holdfast.core.gates import Barrier, Place, RateGate, SlotGate, WhenFull
 from holdfast.core.rate import Pace
-from holdfast.core.settlement import Cancel
+from holdfast.core.settlement import Cancel, Retry
 from holdfast.core.state import State
 from holdfast.stores.base import CancelRequest, Store
 from holdfast.testing.contracts.arrange import (
+    ERROR,
     LANE,
     LONG_S,
+    PLENTY,
     Run,
     a_job,
     apply,
@@ -122,23 +124,49 @@ async def check_who_was_let_go_and_has_not_begun_is_replaced_as_well(store: Stor
     assert [job.id for job in await drain(store, run.worker)] == [newer], "and the newest runs"
 
 
-async def check_who_comes_from_another_gate_replaces_as_any_newcomer_does(store: Store) -> None:
-    """The newest is who came to the limit last, wherever it has waited before."""
+async def check_who_comes_from_another_gate_is_as_old_as_it_is(store: Store) -> None:
+    """The newest is who was enqueued last, wherever it has waited before."""
     rate = RateGate("post", Pace(1, LONG_S, 1))
     first = await start(store, gates=(rate,))
-    [late] = await insert(store, a_job(gates=(rate, REPLACE)))
-    assert await drain(store, first.worker) == [], "no token"
     run = await start(store, worker=first.worker, gates=(REPLACE,))
-    [waiting] = await insert(store, a_job(gates=(REPLACE,)))
+    late, latest = await insert(store, a_job(gates=(rate, REPLACE)), a_job(gates=(rate, REPLACE)))
+    assert await drain(store, first.worker) == [], "no token"
+    [between] = await insert(store, a_job(gates=(REPLACE,)))
     assert await drain(store, run.worker) == [], "it asks the other to stop"
-    await store.set_limit("post", size=None, pace=Pace(1, LONG_S, 2), by="me")  # there is a token
+    await store.set_limit("post", size=None, pace=Pace(1, LONG_S, 3), by="me")  # there are tokens
     await serve(store)
-    assert (await info(store, late)).waits_at == REPLACE.key, "it has come to the limit"
-    found = await info(store, waiting)
-    assert (found.state, found.reason) == (State.CANCELLED, f"replaced by {late}"), f"only one is left: {found}"
+    found = [await info(store, job_id) for job_id in (late, latest)]
+    assert [each.state for each in found] == [State.CANCELLED] * 2, "there was a newer one"
+    assert [each.reason for each in found] == [f"replaced by {between}"] * 2, f"got {found}"
+    assert (await info(store, between)).waits_at == REPLACE.key
     await apply(store, run.worker, Cancel(run.id, run.token, "as it was asked"))
     await serve(store)
-    assert [job.id for job in await drain(store, run.worker)] == [late]
+    assert [job.id for job in await drain(store, run.worker)] == [between]
+
+
+async def check_a_retry_does_not_replace_a_newer_one(store: Store) -> None:
+    old = await start(store, gates=(REPLACE,))
+    await apply(store, old.worker, Retry(old.id, old.token, 0.0, ERROR))
+    new = await start(store, worker=old.worker, gates=(REPLACE,))
+    await store.promote_jobs(limit=PLENTY)
+    assert await drain(store, old.worker) == [], "there is a newer one"
+    assert await store.cancel_requests(old.worker) == [], "which nobody asks to stop"
+    found = await info(store, old.id)
+    assert (found.state, found.reason) == (State.CANCELLED, f"replaced by {new.id}"), f"got {found}"
+    await finish(store, new)
+    await nothing_is_left(store)
+
+
+async def check_who_was_asked_to_stop_replaces_nobody(store: Store) -> None:
+    old = await start(store, gates=(REPLACE,))
+    await apply(store, old.worker, Retry(old.id, old.token, 0.0, ERROR))
+    new = await start(store, worker=old.worker, gates=(REPLACE,))
+    await store.cancel_jobs([new.id], reason="never mind")
+    await store.promote_jobs(limit=PLENTY)
+    assert await drain(store, old.worker) == [], "it waits until the other has stopped"
+    await apply(store, new.worker, Cancel(new.id, new.token, "never mind"))
+    await serve(store)
+    assert [job.id for job in await drain(store, old.worker)] == [old.id], "one of the two is left"
 
 
 async def check_those_with_other_keys_are_left_alone(store: Store) -> None:

@@ -18,6 +18,20 @@ SELECT * FROM holdfast.claim_judged($1, $2, $3::uuid[], $4::bool[], $5::uuid[], 
                                     $15::timestamptz[], $16::text[], $17::text[], $18::timestamptz[], $19::text[],
                                     $20::int8[], $21::int8[])
 
+-- name: newer_at
+-- Of those who run with a slot of a limit, are about to, or wait for one, the newest that was enqueued after a job; not some
+-- others, nor one that was asked to stop.
+SELECT o.job_id FROM (
+    SELECT s.job_id FROM holdfast.slot s WHERE s.key = $2 AND s.kind = $1
+    UNION ALL SELECT p.job_id FROM holdfast.parked p WHERE p.reason = $1 AND p.key = $2
+) o JOIN holdfast.job j ON j.id = ANY (ARRAY[o.job_id]) JOIN holdfast.job me ON me.id = $3
+WHERE o.job_id <> ALL ($4) AND (j.created_at, j.id) > (me.created_at, me.id)
+    AND NOT EXISTS (SELECT 1 FROM holdfast.active a WHERE a.job_id = o.job_id AND a.cancel_reason IS NOT NULL)
+ORDER BY j.created_at DESC, j.id DESC LIMIT 1
+
+-- name: leave_parked
+DELETE FROM holdfast.parked WHERE job_id = $1 RETURNING job_id, attempt, queue
+
 -- name: flag_holders
 -- Those who run with a slot of this limit are asked to stop; one that just ends is passed over.
 UPDATE holdfast.active SET cancel_reason = coalesce(cancel_reason, $3) WHERE ctid = ANY (ARRAY(
@@ -38,3 +52,8 @@ DELETE FROM holdfast.parked WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM holdfast.parked WHERE reason = $1 AND key = $2 AND job_id <> ALL ($3)
     FOR UPDATE SKIP LOCKED))
 RETURNING job_id, attempt, queue
+
+-- name: left_at
+-- Whether anybody is left whom the two statements before this one have passed over: somebody claims or moves him.
+SELECT 1 FROM holdfast.slot s JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[s.job_id]) WHERE s.key = $2 AND s.kind = $1
+UNION ALL SELECT 1 FROM holdfast.parked WHERE reason = $1 AND key = $2 AND job_id <> ALL ($3) LIMIT 1

@@ -68,6 +68,15 @@ DELETE FROM parked WHERE job_id = ?
 -- name: park_elsewhere
 UPDATE parked SET reason = ?, key = ?, seq = ? WHERE job_id = ?
 
+-- name: newer_at
+-- Of those who hold a slot of a limit, or wait for one, the newest that was enqueued after a job; not one that was asked to
+-- stop.
+SELECT o.job_id FROM (
+    SELECT job_id FROM slot WHERE kind = :kind AND key = :key UNION ALL SELECT job_id FROM parked WHERE reason = :kind AND key = :key
+) o JOIN job j ON j.id = o.job_id JOIN job me ON me.id = :job LEFT JOIN active a ON a.job_id = o.job_id
+WHERE a.cancel_reason IS NULL AND (j.created_at, j.id) > (me.created_at, me.id)
+ORDER BY j.created_at DESC, j.id DESC LIMIT 1
+
 -- name: others_at
 -- Those who hold a slot of a limit, and those who wait for one, but for one job.
 SELECT job_id FROM slot WHERE kind = :kind AND key = :key AND job_id != :job
