@@ -20,6 +20,8 @@ from holdfast.stores.postgres.transaction import Tx
 
 #: Jobs with gates that are judged in one transaction.
 _CLAIMED_AT_ONCE = 250
+#: The share of a claim's time after which jobs that were leased are not kept waiting for those with gates.
+_PATIENCE = 0.8
 
 
 class ClaimVerbs(FlowVerbs):
@@ -34,7 +36,8 @@ class ClaimVerbs(FlowVerbs):
     async def claim_jobs(
         self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float, alone: bool = False
     ) -> Claim:
-        return await self._by(deadline_s, self._claim_alone(worker, lanes) if alone else self._claim(worker, lanes))
+        claiming = self._claim_alone(worker, lanes) if alone else self._claim(worker, lanes, deadline_s=deadline_s)
+        return await self._by(deadline_s, claiming)
 
     async def claim_parked(
         self, worker: WorkerId, lanes: Collection[Lane], *, tasks: Sequence[str], deadline_s: float
@@ -58,7 +61,8 @@ class ClaimVerbs(FlowVerbs):
         except TimeoutError:
             raise StoreUnavailable(f"claim_jobs: no answer within {deadline_s:g} s", unknown=True) from None
 
-    async def _claim(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
+    async def _claim(self, worker: WorkerId, lanes: Mapping[Lane, int], *, deadline_s: float) -> Claim:
+        patience = asyncio.timeout(deadline_s * _PATIENCE)
         self._floors.settle_down()
         raised = {lane for lane in lanes if self._floors.is_raised(lane)}
         taken = await self._take(worker, lanes)
@@ -71,7 +75,15 @@ class ClaimVerbs(FlowVerbs):
             self._attached = 2 * (len(taken.attached) + taken.limited) > len(taken.order)
             self._limited = bool(taken.limited) and not taken.attached
         if taken.attached:
-            taken = taken.joined_by(await self._claim_attached(worker, taken.attached))
+            claimed: list[ClaimedJob] = []
+            try:
+                async with patience:
+                    await self._add_attached(worker, taken.attached, claimed)
+            except (StoreUnavailable, TimeoutError):
+                if not (taken.jobs or claimed):
+                    raise
+                # Gates may be in the hand of one who is slow; what is leased by now is ours to run, and nobody else's.
+            taken = taken.joined_by(claimed)
         if taken.headless:
             ending = partial(claim.end_headless, worker=worker, jobs=taken.headless)
             await self._engine.transact("settle_jobs", self._engine.settlements, ending)
@@ -87,9 +99,13 @@ class ClaimVerbs(FlowVerbs):
         return claim.take_apart(rows, lanes, self._floors, seen)
 
     async def _claim_attached(self, worker: WorkerId, job_ids: Sequence[JobId]) -> list[ClaimedJob]:
-        """The short way, if all of them may run. In several transactions where there are many: each holds a bounded
-        number of gates."""
         jobs: list[ClaimedJob] = []
+        await self._add_attached(worker, job_ids, jobs)
+        return jobs
+
+    async def _add_attached(self, worker: WorkerId, job_ids: Sequence[JobId], jobs: list[ClaimedJob]) -> None:
+        """Adds those that were leased. The short way, if all of them may run. In several transactions where there are
+        many: each holds a bounded number of gates."""
         self._limited = True
         for start in range(0, len(job_ids), _CLAIMED_AT_ONCE):
             some = job_ids[start : start + _CLAIMED_AT_ONCE]
@@ -100,10 +116,9 @@ class ClaimVerbs(FlowVerbs):
             self._limited = False
             claiming = partial(passing.claim_attached, worker=worker, job_ids=some)
             judged, tx = await self._engine.transact("claim_jobs", self._engine.claims, claiming, timed=False)
+            jobs += judged.jobs
             await look_after(self._engine, tx.freed)
             await self._after_judging(judged)
-            jobs += judged.jobs
-        return jobs
 
     async def _claim_alone(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
         """Lane by lane, until there is one that may run."""

@@ -125,8 +125,9 @@ async def make_due(engine: Engine, places: Collection[Place]) -> bool:
         seen += await engine.query("serving.look_after", *columns_of(places), False)
         passed = set(places) - {Place(Barrier(row["kind"]), row["key"]) for row in seen}
         there = _places(await engine.query("serving.exist", *columns_of(passed))) if passed else ()
-        for place in there:  # in somebody's hand
-            seen += await engine.query("serving.look_after", *columns_of([place]), True)
+        for place in there:  # in somebody's hand: for too long, perhaps, but that is no reason to forget the others
+            with contextlib.suppress(StoreUnavailable):
+                seen += await engine.query("serving.look_after", *columns_of([place]), True)
     return any(row["waited"] for row in seen)
 
 

@@ -91,6 +91,7 @@ async def settle_jobs(tx: Tx, worker: WorkerId, settlements: Sequence[Settlement
 
 async def _apply(tx: Tx, settled: Sequence[tuple[Lease, Settlement]]) -> None:
     """Write what each settlement means, all of one kind at once; a job asked to be cancelled does not run again."""
+    await _free_slots(tx, [lease for lease, _ in settled])
     attempts: list[Attempt] = []
     endings: list[Ending] = []
     ready: list[Lease] = []
@@ -163,6 +164,7 @@ def _texts(error: ErrorInfo | None) -> tuple[str | None, str | None, str | None]
 
 async def give_back(tx: Tx, leases: Sequence[Lease]) -> None:
     """`running` → `ready` at the old place, uncharged; a job asked to be cancelled is cancelled instead."""
+    await _free_slots(tx, leases)
     await end_jobs(tx, [_cancelled(lease) for lease in leases if lease.cancel_reason is not None])
     await _give_back(tx, [lease for lease in leases if lease.cancel_reason is None])
 
@@ -172,12 +174,10 @@ def _cancelled(lease: Lease) -> Ending:
 
 
 async def _give_back(tx: Tx, leases: Sequence[Lease]) -> None:
-    await _free_slots(tx, leases)
     await tx.enter_ready([lease.old_place() for lease in leases])
 
 
 async def _schedule(tx: Tx, timers: Sequence[tuple[Lease, float, int]]) -> None:
-    await _free_slots(tx, [lease for lease, _, _ in timers])
     rows = [
         (lease.job_id, delay_s, attempt, lease.losses, lease.crashes, lease.attached)
         for lease, delay_s, attempt in timers
@@ -188,7 +188,6 @@ async def _schedule(tx: Tx, timers: Sequence[tuple[Lease, float, int]]) -> None:
 
 
 async def _park(tx: Tx, parked: Sequence[tuple[Lease, str, str]]) -> None:
-    await _free_slots(tx, [lease for lease, _, _ in parked])
     await park(tx, [(lease.old_place(), reason, key) for lease, reason, key in parked])
 
 
@@ -204,6 +203,7 @@ async def park(tx: Tx, parked: Sequence[tuple[Place, str, str]]) -> None:
 
 
 async def _free_slots(tx: Tx, leases: Sequence[Lease]) -> None:
+    """All at once, and before any join is locked: so does everybody, and nobody waits in a circle."""
     attached = [lease.job_id for lease in leases if lease.attached]
     if attached:
         await free_slots(tx, attached)

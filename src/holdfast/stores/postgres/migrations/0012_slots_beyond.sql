@@ -270,6 +270,7 @@ BEGIN
                    NULL::bool, NULL::bytea, 'lonely', NULL::int8, NULL::int8
             FROM unnest(_queues, _priorities) AS l (queue, priority) WHERE EXISTS (
                 SELECT 1 FROM holdfast.ready r WHERE r.queue = l.queue AND r.priority = l.priority AND r.losses >= 2)
+                AND NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = l.queue AND s.paused)
             UNION ALL
             SELECT NULL, NULL, NULL, NULL, d.queue, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'closed', NULL, NULL
             FROM holdfast.depth d WHERE d.closed AND d.queue = ANY (_queues);
