@@ -14,11 +14,12 @@ $$;
 DROP FUNCTION holdfast.take_slots, holdfast.lease_limited;
 
 -- take_slots: as before (0011); of different sizes of one limit the smallest counts. Not where there are numbers beyond it,
--- unless we are alone. Which numbers are free is only asked where any is taken: one by one where these are few.
+-- unless we are alone; nor where somebody else has a number in hand for long, so that others need not wait with us. Which
+-- numbers are free is only asked where any is taken: one by one where these are few.
 CREATE FUNCTION holdfast.take_slots(_ids uuid[], _kinds text[], _keys text[], _sizes int4[])
 RETURNS bool LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
+SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '200ms'
 AS $$
 DECLARE
     _start int4 := floor(random() * 1000000);
@@ -52,7 +53,7 @@ BEGIN
     INSERT INTO holdfast.slot (job_id, kind, key, number)
     SELECT g.id, g.kind, g.key, g.number FROM given g ORDER BY g.kind COLLATE "C", g.key COLLATE "C", g.number;
     RETURN FOUND;
-EXCEPTION WHEN unique_violation OR not_null_violation THEN
+EXCEPTION WHEN unique_violation OR not_null_violation OR lock_not_available THEN
     RETURN false;
 END $$;
 
