@@ -232,8 +232,8 @@ AT_POSTGRES_GATES = (
         "rule 11",
         "PostgreSQL: who claims a job that must run alone holds gates only once",
         POSTGRES + "claim.py",
-        "            return Claim(judged.jobs, scanned), judged",
-        "            if judged.jobs:\n                return Claim(judged.jobs, scanned), judged",
+        "            return Claim(await take(tx, worker, rows), scanned)",
+        "            if jobs := await take(tx, worker, rows):\n                return Claim(jobs, scanned)",
         ("tests/attacks/test_postgres_lonely.py",),
     ),
     Ablation(
@@ -302,10 +302,10 @@ AT_POSTGRES_GATES = (
     ),
     Ablation(
         "rule 11",
-        "PostgreSQL: a claim comes to its end however much operators say",
-        POSTGRES + "passing.py",
-        "    if tx.is_last_try:\n",
-        "    if False:\n",
+        "PostgreSQL: operators wait for a claim that judges",
+        BEYOND,
+        "    PERFORM pg_advisory_xact_lock_shared(hashtextextended('holdfast.setting', 0));\n    _said",
+        "    _said",
         ("tests/attacks/test_postgres_talkative.py",),
     ),
 )
