@@ -91,7 +91,7 @@ async def settle_jobs(tx: Tx, worker: WorkerId, settlements: Sequence[Settlement
 
 async def _apply(tx: Tx, settled: Sequence[tuple[Lease, Settlement]]) -> None:
     """Write what each settlement means, all of one kind at once; a job asked to be cancelled does not run again."""
-    await _free_slots(tx, [lease for lease, _ in settled])
+    await free_all_slots(tx, [lease for lease, _ in settled])
     attempts: list[Attempt] = []
     endings: list[Ending] = []
     ready: list[Lease] = []
@@ -163,8 +163,8 @@ def _texts(error: ErrorInfo | None) -> tuple[str | None, str | None, str | None]
 
 
 async def give_back(tx: Tx, leases: Sequence[Lease]) -> None:
-    """`running` → `ready` at the old place, uncharged; a job asked to be cancelled is cancelled instead."""
-    await _free_slots(tx, leases)
+    """`running` → `ready` at the old place, uncharged; a job asked to be cancelled is cancelled instead. Their slots
+    are free by now."""
     await end_jobs(tx, [_cancelled(lease) for lease in leases if lease.cancel_reason is not None])
     await _give_back(tx, [lease for lease in leases if lease.cancel_reason is None])
 
@@ -202,7 +202,7 @@ async def park(tx: Tx, parked: Sequence[tuple[Place, str, str]]) -> None:
         tx.parked(place.queue)
 
 
-async def _free_slots(tx: Tx, leases: Sequence[Lease]) -> None:
+async def free_all_slots(tx: Tx, leases: Sequence[Lease]) -> None:
     """All at once, and before any join is locked: so does everybody, and nobody waits in a circle."""
     attached = [lease.job_id for lease in leases if lease.attached]
     if attached:

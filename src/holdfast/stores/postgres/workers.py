@@ -11,7 +11,7 @@ from holdfast.core.loss import Losses, after_loss, alone, is_suspect
 from holdfast.stores.base import Reaped
 from holdfast.stores.postgres.end import Ending, end_jobs
 from holdfast.stores.postgres.passing import place_of
-from holdfast.stores.postgres.settle import Attempt, Lease, give_back, record_attempts
+from holdfast.stores.postgres.settle import Attempt, Lease, free_all_slots, give_back, record_attempts
 from holdfast.stores.postgres.transaction import Tx
 
 UNPARKED_AT_ONCE = 1000
@@ -24,6 +24,7 @@ async def reap_workers(tx: Tx, *, limit: int, as_of: float | None) -> Reaped:
     rows = await tx.fetch("workers.leases_of", expired) if expired else []
     rows += await tx.fetch("workers.leases_without_worker", limit)
     lost = [Lease._make(row) for row in rows]
+    await free_all_slots(tx, lost)
     returned = await _after_loss(tx, lost, Cause.LEASE_EXPIRED, "the worker's lease ran out")
     return Reaped(tuple(expired), returned, len(lost) - returned)
 
@@ -34,6 +35,7 @@ async def hand_back_worker(
     """Remove the worker, so that it can neither claim nor settle, then return its jobs."""
     await tx.fetch("workers.remove", worker)
     leases = [Lease._make(row) for row in await tx.fetch("workers.leases_of", [worker])]
+    await free_all_slots(tx, leases)
     cleared = [lease for lease in leases if not is_suspect(cause, lease.token, suspects)]
     await record_attempts(tx, [Attempt(lease, cause, ErrorInfo("", why)) for lease in cleared])
     await give_back(tx, cleared)
