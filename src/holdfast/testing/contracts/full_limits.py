@@ -20,6 +20,7 @@ from holdfast.testing.contracts.arrange import (
     finish,
     info,
     insert,
+    lose,
     serve,
     start,
     state,
@@ -180,3 +181,25 @@ async def check_those_with_other_keys_are_left_alone(store: Store) -> None:
     asked = {request.job_id for request in await store.cancel_requests(run.worker)}
     assert asked == {run.id, first.id}, f"each by its own: {asked}"
     assert await state(store, waiting) is State.PARKED, "and its waiter stays"
+
+
+async def check_an_older_one_of_another_lane_does_not_replace_a_newer_one(store: Store) -> None:
+    [older] = await insert(store, a_job(gates=(REPLACE,), queue=ELSEWHERE.queue))
+    newer = await start(store, gates=(REPLACE,))
+    assert await drain(store, newer.worker, ELSEWHERE) == [], "there is a newer one"
+    assert await store.cancel_requests(newer.worker) == [], "which nobody asks to stop"
+    found = await info(store, older)
+    assert (found.state, found.reason) == (State.CANCELLED, f"replaced by {newer.id}"), f"got {found}"
+    await finish(store, newer)
+    await nothing_is_left(store)
+
+
+async def check_one_that_lost_its_worker_does_not_replace_a_newer_one(store: Store) -> None:
+    old = await start(store, gates=(REPLACE,), queue=ELSEWHERE.queue)
+    await lose(store, old.worker)
+    new = await start(store, gates=(REPLACE,))
+    assert await drain(store, new.worker, ELSEWHERE) == [], "there is a newer one"
+    assert await store.cancel_requests(new.worker) == [], "which nobody asks to stop"
+    assert (await info(store, old.id)).reason == f"replaced by {new.id}"
+    await finish(store, new)
+    await nothing_is_left(store)
