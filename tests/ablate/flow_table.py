@@ -7,6 +7,7 @@ from tests.ablate.client_gates_table import OF_USERS
 from tests.ablate.gates_table import OF_GATES
 from tests.ablate.http_table import OF_HTTP
 from tests.ablate.postgres_gates_table import AT_POSTGRES_GATES
+from tests.ablate.postgres_slots_table import OF_POSTGRES_SLOTS
 from tests.ablate.sqlite_gates_table import AT_SQLITES_GATES
 from tests.ablate.watching_table import OF_WATCHING
 
@@ -18,6 +19,7 @@ FLOW_CONTROL = (
     *OF_GATES,
     *AT_SQLITES_GATES,
     *AT_POSTGRES_GATES,
+    *OF_POSTGRES_SLOTS,
     *OF_USERS,
     *OF_WATCHING,
     *OF_HTTP,

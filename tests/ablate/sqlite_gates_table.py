@@ -140,4 +140,12 @@ AT_SQLITES_GATES = (
         "    if False:\n",
         ("tests/faults/test_store_moments.py", "-k", "set_"),
     ),
+    Ablation(
+        "gates",
+        "SQLite: an older job replaces no newer one",
+        STORE + "admission.py",
+        "    if newer is not None:",
+        "    if False:",
+        _contract("full_limits"),
+    ),
 )
