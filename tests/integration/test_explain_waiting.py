@@ -314,8 +314,8 @@ async def test_whoever_waits_for_what_was_just_lifted_is_about_to_be_looked_at()
         await hf.tasks.resume("work")  # without a worker, nobody looks after those who wait
         why = await hf.jobs.explain(job.id)
         assert str(why).startswith(
-            f"job {job.id} is parked: the pause of 'task:work' would let it pass by now, so it is about to be looked "
-            "at again; no worker is running"
+            f"job {job.id} is parked: the pause of 'task:work' is over, so it is about to be looked at again; "
+            "no worker is running"
         )
         assert kinds(why) == ["lifted", "no_worker"]
         assert why.starts_at is None

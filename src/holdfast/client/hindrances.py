@@ -96,8 +96,9 @@ class Hindrances:
             return (Reason("unknown_task", sentence, {"task": task}), *rest)
         own = next((each for each in rest if _is_at(each, reason, key)), None)
         if own is None:
-            what = f"the pause of {key!r}" if reason == Barrier.PAUSED else f"its {reason} {key!r}"
-            sentence = f"is parked: {what} would let it pass by now, so it is about to be looked at again"
+            over = f"the pause of {key!r} is over"
+            what = over if reason == Barrier.PAUSED else f"its {reason} {key!r} would let it pass by now"
+            sentence = f"is parked: {what}, so it is about to be looked at again"
             return (Reason("lifted", sentence, {"reason": reason, "key": key}), *rest)
         rest.remove(own)
         sentence = f"is parked: {own.sentence}"
@@ -154,8 +155,9 @@ class Hindrances:
                 return self._breaker(gate)
 
     def _limit(self, gate: SlotGate) -> Reason | None:
-        used = self._used.get(Place(Barrier.LIMIT, gate.key))
-        if used is None or used.held < gate.size:
+        place = Place(Barrier.LIMIT, gate.key)
+        used = self._used.get(place)
+        if used is None or used.held < gate.size or place in self._found.holds:
             return None
         line, ahead = self._line(Barrier.LIMIT, gate.key, used.waiting)
         lately = self._found.lately
@@ -206,7 +208,7 @@ class Hindrances:
         info = self._breakers.get(gate.name)
         state = CLOSED if info is None else info.state
         phase = state.phase(self.now)
-        if info is None or phase is Phase.CLOSED:
+        if info is None or phase is Phase.CLOSED or Place(Barrier.BREAKER, gate.name) in self._found.holds:
             return None
         line, ahead = self._line(Barrier.BREAKER, gate.name, info.waiting)
         data = {"key": gate.name, "phase": phase, "held": state.held, "open_until": None, "ahead": ahead}

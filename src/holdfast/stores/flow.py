@@ -89,6 +89,8 @@ class Circumstances(NamedTuple):
     """Of a blocked job: those that have not ended, up to `MOST_NAMED`."""
     alone: bool = False
     """Whether it has to run alone."""
+    holds: frozenset[Place] = frozenset()
+    """Slots that it has: of one that is ready, those that are kept for its turn."""
     line_ahead: int = 0
     """Of a parked job: those who wait where it does and come first, counted so far as reports count."""
     lately: Lately = NOTHING_LATELY

@@ -98,6 +98,7 @@ async def circumstances(tx: Tx, job_id: JobId) -> Circumstances | None:
         return None
     text, queue, priority, losses, reason, limit, blocked = rows[0]
     awaited = await tx.fetch("moving.waits_for", job_id, MOST_NAMED) if blocked else ()
+    held = await tx.fetch("moving.holds", job_id)
     ahead = await tx.value("moving.line_ahead", job_id, MOST_COUNTED)
     if reason != Barrier.LIMIT:
         limit = None
@@ -109,6 +110,7 @@ async def circumstances(tx: Tx, job_id: JobId) -> Circumstances | None:
         gates=read_gates(text),
         waits_for=tuple(row[0] for row in awaited),
         alone=alone(losses),
+        holds=frozenset(Barred(Barrier(kind), key) for kind, key in held),
         line_ahead=ahead,
         lately=Lately((tx.now - since).total_seconds(), *counts),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from uuid import UUID
 
-from holdfast.core.gates import Barrier
+from holdfast.core.gates import Barrier, Place
 from holdfast.core.gates_text import limit_in_text, read_gates
 from holdfast.core.job import JobId
 from holdfast.core.loss import alone
@@ -23,6 +23,7 @@ def circumstances(db: sqlite3.Connection, job_id: JobId, *, now: float) -> Circu
         return None
     gates, queue, priority, losses, reason, limit = row
     awaited = db.execute(SQL["waits_for"], (job_id.bytes, MOST_NAMED)).fetchall()
+    held = db.execute(SQL["holds"], (job_id.bytes,)).fetchall()
     (ahead,) = db.execute(SQL["line_ahead"], (job_id.bytes, MOST_COUNTED)).fetchone()
     if reason != Barrier.LIMIT:
         limit = None
@@ -33,6 +34,7 @@ def circumstances(db: sqlite3.Connection, job_id: JobId, *, now: float) -> Circu
         gates=read_gates(gates),
         waits_for=tuple(UUID(bytes=each) for (each,) in awaited),
         alone=alone(losses),
+        holds=frozenset(Place(Barrier(kind), key) for kind, key in held),
         line_ahead=ahead,
         lately=Lately(now - since, *counts),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import SlotGate
+from holdfast.core.gates import Barrier, Place, SlotGate
 from holdfast.core.queue import QueueSettings
 from holdfast.core.state import State
 from holdfast.stores.base import Full, Store
@@ -197,6 +197,9 @@ async def check_a_parked_job_can_be_told_who_comes_first(store: Store) -> None:
     found = [await store.circumstances(job_id) for job_id in ids[:3]]
     ahead = [each and each.line_ahead for each in found]
     assert ahead == [0, 0, 1], f"the first is ready, the others have moved up: {ahead}"
+    holds = [each and each.holds for each in found]
+    slot = Place(Barrier.LIMIT, SINGLE.key)
+    assert holds == [{slot}, frozenset(), frozenset()], f"the slot is kept for it: {holds}"
     await finish(store, first)
 
 

@@ -50,6 +50,9 @@ SELECT m.job_id FROM holdfast.member m JOIN holdfast.job j ON j.id = ANY (ARRAY[
     AND NOT EXISTS (SELECT 1 FROM holdfast.dead d WHERE d.job_id = m.job_id)
 ORDER BY m.job_id LIMIT $2
 
+-- name: holds
+SELECT kind, key FROM holdfast.slot WHERE job_id = $1
+
 -- name: line_ahead
 -- One after the other, by the index: who waits at the same place and comes first.
 SELECT count(*) FROM holdfast.parked p CROSS JOIN LATERAL (

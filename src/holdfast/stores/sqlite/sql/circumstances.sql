@@ -16,6 +16,9 @@ SELECT m.job_id FROM member m JOIN job j ON j.id = m.job_id WHERE m.join_id = ?1
     AND EXISTS (SELECT 1 FROM blocked b WHERE b.job_id = m.join_id)
 ORDER BY m.job_id LIMIT ?2
 
+-- name: holds
+SELECT kind, key FROM slot WHERE job_id = ?
+
 -- name: line_ahead
 SELECT count(*) FROM (
     SELECT 1 FROM parked p JOIN parked x ON x.reason = p.reason AND x.key = p.key AND x.seq < p.seq
