@@ -1,4 +1,7 @@
-"""The retry budgets of one worker process: what is above a queue's share of retries is put off. No state is shared."""
+"""The retry budgets of one worker process: what is above a queue's share of retries is put off, and its error says so.
+
+No state is shared.
+"""
 
 from __future__ import annotations
 
@@ -35,4 +38,7 @@ class RetryBudgets:
         delay_s = budget.delay_s(settlement.delay_s)
         if was_in_order and budget.stretched:
             self._telemetry.emit(QueueRetriesStretched(queue, round(100 * self._shares[queue])))
-        return settlement if delay_s == settlement.delay_s else replace(settlement, delay_s=delay_s)
+        put_off_s = delay_s - settlement.delay_s
+        if not put_off_s:
+            return settlement
+        return replace(settlement, delay_s=delay_s, error=settlement.error.put_off_by(put_off_s))
