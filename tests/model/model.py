@@ -52,6 +52,7 @@ class Job:
     crashes: int = 0
     seq: int = 0
     tag: int = 0
+    created_at: float = 0.0
     due_at: float = 0.0
     deadline: float | None = None
     reason: str | None = None
@@ -171,7 +172,7 @@ class Model:
             return Inserted(new.id, None)
         older, due_by = (None, None) if new.unique is None else self.unique.take(new, self.state_of, self.now)
         replaced += [] if older is None else [(older, new.id)]
-        job = self.jobs[new.id] = Job(new)
+        job = self.jobs[new.id] = Job(new, created_at=self.now)
         if new.key is not None:
             self.keys[new.tenant, new.key.key] = Key(new.key.fingerprint, new.id, self.now + new.key.window_s)
         job.deadline = new.expires_at if new.expires_in_s is None else self.now + new.expires_in_s
@@ -513,6 +514,8 @@ class Model:
     def replay(self, job_id: JobId) -> bool:
         job = self.jobs.get(job_id)
         if job is None or job.state is not State.DEAD:
+            return False
+        if job.new.unique is not None and not self.unique.take_again(job.new, job.created_at, self.state_of, self.now):
             return False
         if job.token is not None:
             job.causes[job.token] = Cause.REPLAY  # whatever ended the chapter before

@@ -16,6 +16,16 @@ WHERE u.key = ?
 -- name: take
 INSERT OR REPLACE INTO unique_key (key, job_id, first_at, expires_at) VALUES (?, ?, ?, ?)
 
+-- name: dead
+SELECT j.unique_claim, j.created_at FROM dead x JOIN job j ON j.id = x.job_id
+WHERE x.job_id = ? AND j.unique_claim IS NOT NULL
+
+-- name: claim_anew
+UPDATE job SET unique_claim = ? WHERE id = ?
+
+-- name: give_up
+DELETE FROM unique_key WHERE key = ? AND job_id = ?
+
 -- name: drop_passed
 DELETE FROM unique_key WHERE key IN (SELECT key FROM unique_key WHERE expires_at <= ? LIMIT ?)
 
