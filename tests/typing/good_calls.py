@@ -20,6 +20,7 @@ from holdfast import (
     LimitInfo,
     Provide,
     Rate,
+    Replayed,
     RetryPolicy,
     SyncJobHandle,
     TaskDefaults,
@@ -105,7 +106,7 @@ async def operate() -> None:
     async with hf, hf.worker(concurrency=2):
         assert_type(await hf.jobs.list(state="ready", limit=5), JobPage)
         await hf.jobs.cancel("01890a5d-ac96-774b-bcce-b302099a8057", reason="no")
-        assert_type(await hf.dead.replay(task="mail"), int)
+        assert_type(await hf.dead.replay(task="mail"), Replayed)
         await hf.dead.edit("01890a5d-ac96-774b-bcce-b302099a8057", 1, b=2)
         await hf.queues.set_weights("mail", weight=2, priorities={"bulk": 5})
         await hf.queues.set_watermarks("mail", high=10, low=1)

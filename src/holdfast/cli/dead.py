@@ -40,7 +40,7 @@ from holdfast.cli.which_jobs import (
 from holdfast.core.errors import NotUnique
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId
-from holdfast.stores.base import Replayed
+from holdfast.stores.dead import Replayed
 
 group = noun("Dead letters: list, look, mend, run again, drop.")
 

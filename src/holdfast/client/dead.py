@@ -20,7 +20,8 @@ from holdfast.core.job import JobId, JobInfo
 from holdfast.core.state import State
 from holdfast.core.task import Registry
 from holdfast.core.unique import Rekeyed
-from holdfast.stores.base import JobFilter, JobPage, Replayed, Store
+from holdfast.stores.base import JobFilter, JobPage, Store
+from holdfast.stores.dead import Replayed
 
 _Answer = TypeVar("_Answer", bound=int)
 _BATCH = 500

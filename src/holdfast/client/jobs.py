@@ -18,7 +18,8 @@ from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId, JobInfo
 from holdfast.core.state import State
 from holdfast.core.task import Registry
-from holdfast.stores.base import CancelAnswer, Hint, JobPage, Replayed, Store
+from holdfast.stores.base import CancelAnswer, Hint, JobPage, Store
+from holdfast.stores.dead import Replayed
 
 MOST_LISTED = 1000
 _LOOKS = 40

@@ -22,7 +22,7 @@ from holdfast.http.route_table import Routes, Takes
 from holdfast.http.routes.jobs import filters_of, list_narrowed, page_view
 from holdfast.http.routes.submitting import check_own
 from holdfast.http.views import JobPageView, JobView, View, job_view
-from holdfast.stores.base import Replayed
+from holdfast.stores.dead import Replayed
 
 _Answer = TypeVar("_Answer", bound=int)
 _MOST_NAMED: Final = 100
@@ -68,10 +68,7 @@ async def get_dead(call: Called, job_id: JobIdPath) -> JobView:
     problems=(JOB_NOT_FOUND, JOB_STATE, NOT_UNIQUE, INVALID_ARGUMENTS),
 )
 async def replay_one(call: Called, job_id: JobIdPath, body: EditBody | None = None) -> JobView:
-    """Run a dead job again; with other arguments, where they are given, checked against its task.
-
-    One that has to be unique stays dead while another one is there; its arguments are the new ones then all the same.
-    """
+    """Run a dead job again; with other arguments, where they are given, checked against its task."""
     job = await _dead(call, job_id)
     edited = None if body is None else _edited(job, body)
     if edited is not None:
@@ -80,7 +77,7 @@ async def replay_one(call: Called, job_id: JobIdPath, body: EditBody | None = No
     if edited is not None:
         args, kwargs = edited
         await call.hf.dead.edit(job.id, *args, **kwargs)
-    try:
+    try:  # one that has to be unique stays dead while another is there, with its new arguments all the same
         replayed = await call.hf.dead.replay(job.id)
     except NotUnique as error:
         await check_own(call, str(error.job_id), by_key=False)
@@ -106,10 +103,7 @@ async def purge_one(call: Called, job_id: JobIdPath) -> CountView:
 
 @routes.post("/dead/replay", reach=Reach.JOBS, takes=Takes.ONE)
 async def replay_many(call: Called, body: DeadChoice) -> ReplayedView:
-    """Run dead jobs again: those of these ids, all that match, or everything. Says how many.
-
-    Those that have to be unique stay dead while another one is there; the others go on.
-    """
+    """Run dead jobs again: those of these ids, all that match, or everything. Says how many, and who has to stay dead."""
     parts = await _choose(call, body, "replay", call.hf.dead.replay)
     if parts is None:
         return ReplayedView(count=await _matching(call, body), dry_run=True)

@@ -156,10 +156,7 @@ async def cancel_job(call: Called, job_id: JobIdPath, body: CancelBody | None = 
 
 @routes.post("/jobs/{job_id}/retry", reach=Reach.JOBS, status=202, problems=(JOB_NOT_FOUND, JOB_STATE, NOT_UNIQUE))
 async def retry_job(call: Called, job_id: JobIdPath) -> JobView:
-    """Run a dead job again, with the same id and its whole history.
-
-    One that has to be unique stays dead while another one is there.
-    """
+    """Run a dead job again, with its id and history. One that has to be unique stays dead while another is there."""
     job = await call.job(str(job_id))
     if job.state is not State.DEAD:
         raise JobStateError(f"job {job.id} is {job.state}; only a dead job can be run again")

@@ -10,7 +10,7 @@ from holdfast.core.job import JobId
 from holdfast.core.options import DEFAULT_PRIORITY
 from holdfast.core.unique import Rekeyed
 from holdfast.core.unique_text import rekeyed_text
-from holdfast.stores.base import Replayed
+from holdfast.stores.dead import Replayed
 from holdfast.stores.postgres import unique
 from holdfast.stores.postgres.passing import BODY_MISSING, MISSING
 from holdfast.stores.postgres.transaction import Place, Tx

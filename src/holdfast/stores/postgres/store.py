@@ -31,9 +31,9 @@ from holdfast.stores.base import (
     Promotion,
     Reaped,
     Renewal,
-    Replayed,
     Swept,
 )
+from holdfast.stores.dead import Replayed
 from holdfast.stores.postgres import (
     ended,
     finish,

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from holdfast.core.job import JobId
 from holdfast.core.state import State
 from holdfast.core.unique import Rekeyed
-from holdfast.stores.base import Replayed, Swept
+from holdfast.stores.base import Swept
+from holdfast.stores.dead import Replayed
 from holdfast.stores.sqlite.end import bury_headless, release
 from holdfast.stores.sqlite.serve import serve_freed, sweep_gates, sweep_slots
 from holdfast.stores.sqlite.statements import load

@@ -43,9 +43,9 @@ from holdfast.stores.base import (
     Promotion,
     Reaped,
     Renewal,
-    Replayed,
     Swept,
 )
+from holdfast.stores.dead import Replayed
 from holdfast.stores.flow import BreakerInfo, Circumstances, GateInfo, Position, Served, SettingChange
 from holdfast.stores.sqlite import (
     api_keys,
