@@ -114,7 +114,7 @@ def test_what_the_store_is_asked_for() -> None:
     assert plain.key.startswith("t:")
     assert (plain.states, plain.for_s, plain.when_taken) == (LIVE, None, WhenTaken.REJECT)
     assert claim(unique=Unique(for_=60)).states == LIVE | {State.SUCCEEDED}
-    assert claim(unique=Unique(states=["ready"])).states == {State.READY}
+    assert claim(unique=Unique(states=[*LIVE, "dead"])).states == LIVE | {State.DEAD}
     assert claim(unique=Unique(by="a")).key == claim(unique=Unique(by=("a",))).key != plain.key
     assert claim(unique=Unique(by=lambda a, b: {"a": a})).key == claim(unique=Unique(by="a")).key
     assert claim(unique=Unique(by=("b", "a"))).key == claim(unique=Unique(by=("a", "b"))).key

@@ -22,6 +22,7 @@ from holdfast import (
     Rate,
     Replayed,
     RetryPolicy,
+    State,
     SyncJobHandle,
     TaskDefaults,
     Throttle,
@@ -190,7 +191,7 @@ async def provided() -> None:
     concurrency=[Limit(5, key=lambda account, **_: account), 3],
     rate="100/m",
     breaker=Breaker("bank", on=[ConnectionError, "stripe.Down"]),
-    unique=Unique(for_=60, by=("account",), states=["ready"], when_taken="existing"),
+    unique=Unique(for_=60, by=("account",), states=[*State], when_taken="existing"),
 )
 async def limited(account: str) -> int:
     return 1

@@ -103,7 +103,7 @@ async def purge_one(call: Called, job_id: JobIdPath) -> CountView:
 
 @routes.post("/dead/replay", reach=Reach.JOBS, takes=Takes.ONE)
 async def replay_many(call: Called, body: DeadChoice) -> ReplayedView:
-    """Run dead jobs again: those of these ids, all that match, or everything. Says how many, and who has to stay dead."""
+    """Run dead jobs again: those of these ids, all that match, or everything. Says how many, and who stays dead."""
     parts = await _choose(call, body, "replay", call.hf.dead.replay)
     if parts is None:
         return ReplayedView(count=await _matching(call, body), dry_run=True)
