@@ -283,9 +283,11 @@ async def _bodies(tx: Tx, jobs: Sequence[NewJob]) -> list[tuple[JobId, datetime 
          gates_text(job.gates))
         for job in jobs
     ]  # fmt: skip
-    limits = map(list, zip(*(_limit(job.gates) for job in jobs), strict=True))
-    claims = _given(tuple(unique_text(job.unique) for job in jobs))
-    return [tuple(row) for row in await tx.many("insert_jobs.write_bodies", columns, tx.now, *limits, claims)]
+    limits: list[list[Any]] = [*map(list, zip(*(_limit(job.gates) for job in jobs), strict=True))]
+    statement = "insert_jobs.write_bodies"
+    if any(job.unique is not None for job in jobs):
+        statement, limits = "insert_jobs.write_unique_bodies", [*limits, [unique_text(job.unique) for job in jobs]]
+    return [tuple(row) for row in await tx.many(statement, columns, tx.now, *limits)]
 
 
 def _due_at(tx: Tx, job: NewJob) -> datetime | None:

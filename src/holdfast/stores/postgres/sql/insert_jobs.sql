@@ -57,6 +57,22 @@ SELECT * FROM holdfast.take_seen_unique($1::text[], $2::uuid[], $3::timestamptz[
 
 -- name: write_bodies
 INSERT INTO holdfast.job (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers,
+                          expires_at, gates, limit_key, limit_size, created_at)
+SELECT id, task, queue, priority, tenant, payload, options, max_attempts,
+       CASE WHEN tags IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(tags::jsonb)) END,
+       metadata, headers, coalesce($15::timestamptz + expires_in_s * interval '1 second', to_timestamp(expires_at)),
+       gates, limit_key, limit_size, $15
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::text[], $6::bytea[], $7::bytea[], $8::int4[],
+            $9::text[], $10::bytea[], $11::bytea[], $12::float8[], $13::float8[], $14::text[], $16::text[],
+            $17::int4[])
+    AS j (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers, expires_in_s,
+          expires_at, gates, limit_key, limit_size)
+ON CONFLICT DO NOTHING
+RETURNING id, expires_at
+
+-- name: write_unique_bodies
+-- The same where some of them have to be unique.
+INSERT INTO holdfast.job (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers,
                           expires_at, gates, limit_key, limit_size, unique_claim, created_at)
 SELECT id, task, queue, priority, tenant, payload, options, max_attempts,
        CASE WHEN tags IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(tags::jsonb)) END,
