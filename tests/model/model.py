@@ -35,6 +35,7 @@ from holdfast.core.settlement import (
 )
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer, Conflict, Existing, Full, Inserted, InsertResult, Withheld
+from holdfast.stores.dead import Replayed
 
 WAITING = {State.READY, State.SCHEDULED, State.BLOCKED, State.PARKED}
 KEPT_AT_LEAST_S = 3600.0
@@ -511,17 +512,27 @@ class Model:
         """Where it stands among those who wait at its gate."""
         return job.lane in self.last and job.new.queue not in self.paused, job.seq
 
-    def replay(self, job_id: JobId) -> bool:
-        job = self.jobs.get(job_id)
-        if job is None or job.state is not State.DEAD:
-            return False
-        if job.new.unique is not None and not self.unique.take_again(job.new, job.created_at, self.state_of, self.now):
-            return False
+    def replay_jobs(self, job_ids: Sequence[JobId]) -> Replayed:
+        count = 0
+        in_the_way: dict[JobId, JobId] = {}
+        for job_id in job_ids:
+            job = self.jobs.get(job_id)
+            if job is None or job.state is not State.DEAD:
+                continue
+            other = self.unique.in_the_way(job.new, self.state_of, self.now)
+            if other is not None:
+                in_the_way[job_id] = other
+                continue
+            self.unique.take_again(job.new, job.created_at, self.state_of, self.now)
+            self._replay(job)
+            count += 1
+        return Replayed(count, in_the_way)
+
+    def _replay(self, job: Job) -> None:
         if job.token is not None:
             job.causes[job.token] = Cause.REPLAY  # whatever ended the chapter before
         job.attempt = job.losses = job.crashes = 0
         self._to_tail(job)
-        return True
 
     def purge_dead(self, job_id: JobId) -> bool:
         return job_id in self.jobs and self.jobs[job_id].state is State.DEAD and bool(self.jobs.pop(job_id))

@@ -61,21 +61,23 @@ class Unique:
         longest_s = job.unique.longest_s
         return before.job_id, None if longest_s is None else first_at + longest_s
 
-    def take_again(self, job: NewJob, created_at: float, state_of: StateOf, now: float) -> bool:
-        """Whether a dead job may be replayed; then it has its key again, unless its window is over."""
-        assert job.unique is not None
+    def in_the_way(self, job: NewJob, state_of: StateOf, now: float) -> JobId | None:
+        """Because of whom a dead job stays dead."""
+        holder = None if job.unique is None else self.counting(job.unique, state_of, now)
+        return None if holder is None or holder.job_id == job.id else holder.job_id
+
+    def take_again(self, job: NewJob, created_at: float, state_of: StateOf, now: float) -> None:
+        """A dead job that is replayed has its key again, unless its window is over."""
+        if job.unique is None:
+            return
         holder = self.holders.get(job.unique.key)
-        if holder is not None and holder.job_id != job.id:
-            if self.counting(job.unique, state_of, now) is not None:
-                return False
-            if state_of(holder.job_id) in LIVE:
-                return True
+        if holder is not None and holder.job_id != job.id and state_of(holder.job_id) in LIVE:
+            return
         expires_at = None if job.unique.for_s is None else created_at + job.unique.for_s
         if expires_at is None or now < expires_at:
             kept = holder is not None and holder.job_id == job.id
             first_at = holder.first_at if holder is not None and kept else now
             self.holders[job.unique.key] = Holder(job.id, created_at, first_at, expires_at)
-        return True
 
     def drop(self, state_of: StateOf, now: float) -> tuple[int, int]:
         """Those whose window is over, and those of jobs that are no more, which may have gone with them; how many."""
