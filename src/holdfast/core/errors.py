@@ -134,7 +134,7 @@ class NotUnique(HoldfastError):
         if replaying is not None:
             super().__init__(
                 f"job {replaying} stays dead: {task} has to be unique, and job {job_id} is there already; nothing was "
-                "replayed; try again when that one has ended, or cancel it first"
+                "replayed; try again once that one has ended, and its time is over where it has one"
             )
             return
         item = "" if index is None else f"item {index}: "
