@@ -168,10 +168,17 @@ class Model:
     def state_of(self, job_id: JobId) -> State | None:
         return self.jobs[job_id].state if job_id in self.jobs else None
 
+    def _waits_for_a_retry(self, job_id: JobId) -> bool:
+        return self.jobs[job_id].state is State.SCHEDULED and self.jobs[job_id].attempt > 0
+
     def _insert(self, new: NewJob, replaced: list[tuple[JobId, JobId]]) -> Inserted:
         if new.id in self.jobs:
             return Inserted(new.id, None)
-        older, due_by = (None, None) if new.unique is None else self.unique.take(new, self.state_of, self.now)
+        older, due_by = (
+            (None, None)
+            if new.unique is None
+            else self.unique.take(new, self.state_of, self.now, self._waits_for_a_retry)
+        )
         replaced += [] if older is None else [(older, new.id)]
         job = self.jobs[new.id] = Job(new, created_at=self.now)
         if new.key is not None:

@@ -22,6 +22,7 @@ class Holder(NamedTuple):
 
 
 StateOf = Callable[[JobId], State | None]
+HasRun = Callable[[JobId], bool]
 
 
 @dataclass
@@ -48,11 +49,13 @@ class Unique:
         existing = job.unique.when_taken is WhenTaken.EXISTING
         return Existing(holder.job_id) if existing else Taken(holder.job_id)
 
-    def take(self, job: NewJob, state_of: StateOf, now: float) -> tuple[JobId | None, float | None]:
+    def take(
+        self, job: NewJob, state_of: StateOf, now: float, has_run: HasRun = lambda _: False
+    ) -> tuple[JobId | None, float | None]:
         """Whom it replaces, and when it is due at the latest."""
         assert job.unique is not None
         before = self.counting(job.unique, state_of, now)
-        waits = before is not None and state_of(before.job_id) in WAITING
+        waits = before is not None and state_of(before.job_id) in WAITING and not has_run(before.job_id)
         first_at = before.first_at if before is not None and waits else now
         expires_at = None if job.unique.for_s is None else now + job.unique.for_s
         self.holders[job.unique.key] = Holder(job.id, now, first_at, expires_at)

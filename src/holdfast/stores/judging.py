@@ -27,6 +27,8 @@ class UniqueHolder(NamedTuple):
     created_at: float
     first_at: float
     """When the first was enqueued of those that it has replaced; else as `created_at`."""
+    has_run: bool = False
+    """It waits for its retry: what was put off until now has had its run."""
 
 
 class Taking(NamedTuple):
@@ -155,7 +157,7 @@ def _counts(holder: UniqueHolder, claim: UniqueClaim, now: float) -> bool:
 def _take(claim: UniqueClaim, before: UniqueHolder | None, now: float) -> Taking:
     if before is None:
         return Taking(now)
-    waits = before.state in LIVE and before.state is not State.RUNNING
+    waits = before.state in LIVE and before.state is not State.RUNNING and not before.has_run
     first_at = before.first_at if waits else now
     return Taking(first_at, before.job_id, None if claim.longest_s is None else first_at + claim.longest_s)
 

@@ -40,8 +40,8 @@ async def read_keys(tx: Tx, jobs: Sequence[NewJob], ours: dict[str, UniqueHolder
 
 def _holders(rows: Sequence[Any]) -> dict[str, UniqueHolder]:
     return {
-        key: UniqueHolder(_id(job_id), State(state), created_at, first_at)
-        for key, job_id, _, state, created_at, first_at in rows
+        key: UniqueHolder(_id(job_id), State(state), created_at, first_at, has_run)
+        for key, job_id, _, state, created_at, first_at, has_run in rows
         if state is not None
     }
 

@@ -24,8 +24,8 @@ def holder_of(tx: Tx, key: str) -> UniqueHolder | None:
     row = tx.db.execute(SQL["holder"], (key,)).fetchone()
     if row is None or row[1] is None:
         return None
-    job_id, state, created_at, first_at = row
-    return UniqueHolder(UUID(bytes=job_id), State(state), created_at, first_at)
+    job_id, state, created_at, first_at, has_run = row
+    return UniqueHolder(UUID(bytes=job_id), State(state), created_at, first_at, bool(has_run))
 
 
 def brought_forward(job: NewJob, taking: Taking | None, now: float) -> NewJob:

@@ -45,7 +45,7 @@ SELECT u.key, u.job_id, u.xmin::text, CASE
            WHEN x.job_id IS NOT NULL THEN 'dead' WHEN a.job_id IS NOT NULL THEN 'running'
            WHEN t.job_id IS NOT NULL THEN 'scheduled' WHEN p.job_id IS NOT NULL THEN 'parked'
            WHEN b.job_id IS NOT NULL THEN 'blocked' ELSE 'ready' END,
-       extract(epoch FROM j.created_at)::float8, extract(epoch FROM u.first_at)::float8
+       extract(epoch FROM j.created_at)::float8, extract(epoch FROM u.first_at)::float8, coalesce(t.attempt, 0) > 0
 FROM unnest($1::text[]) AS asked (key) JOIN holdfast.unique_key u ON u.key = asked.key
 LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[u.job_id])
 LEFT JOIN holdfast.done d ON d.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.dead x ON x.job_id = ANY (ARRAY[j.id])

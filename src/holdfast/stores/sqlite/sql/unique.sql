@@ -5,7 +5,7 @@ SELECT u.job_id,
        coalesce(d.state, CASE WHEN x.job_id IS NOT NULL THEN 'dead' WHEN a.job_id IS NOT NULL THEN 'running'
                               WHEN r.job_id IS NOT NULL THEN 'ready' WHEN t.job_id IS NOT NULL THEN 'scheduled'
                               WHEN p.job_id IS NOT NULL THEN 'parked' WHEN b.job_id IS NOT NULL THEN 'blocked' END),
-       j.created_at, u.first_at
+       j.created_at, u.first_at, coalesce(t.attempt, 0) > 0
 FROM unique_key u JOIN job j ON j.id = u.job_id
 LEFT JOIN done d ON d.job_id = u.job_id LEFT JOIN dead x ON x.job_id = u.job_id
 LEFT JOIN active a ON a.job_id = u.job_id LEFT JOIN ready r ON r.job_id = u.job_id
