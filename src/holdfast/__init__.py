@@ -65,6 +65,7 @@ from holdfast.core.routing import Route
 from holdfast.core.state import State
 from holdfast.core.unset import UNSET
 from holdfast.stores.base import CancelAnswer
+from holdfast.stores.dead import Replayed
 from holdfast.stores.flow import BreakerInfo, SettingChange
 from holdfast.worker.context import CurrentJob, current_job
 from holdfast.worker.middleware import CallNext
@@ -113,6 +114,7 @@ __all__ = [
     "QueueFull",
     "Rate",
     "Reason",
+    "Replayed",
     "RetryLater",
     "RetryPolicy",
     "Route",

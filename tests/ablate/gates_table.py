@@ -95,6 +95,22 @@ OF_GATES = (
     ),
     Ablation(
         "unique",
+        "a replay puts no job beside another that has its unique key",
+        "src/holdfast/stores/judging.py",
+        "            if _counts(holder, job.claim, now):\n                in_the_way",
+        "            if False:\n                in_the_way",
+        _on_sqlite("unique_replays"),
+    ),
+    Ablation(
+        "unique",
+        "a replayed job has its unique key again",
+        "src/holdfast/stores/judging.py",
+        "                taking[key] = job\n",
+        "                pass\n",
+        _on_sqlite("unique_replays"),
+    ),
+    Ablation(
+        "unique",
         "a call that is refused by its unique key takes no idempotency key",
         "src/holdfast/stores/judging.py",
         " if existing else Taken(before.job_id)\n                continue",

@@ -8,6 +8,8 @@ POSTGRES = "src/holdfast/stores/postgres/"
 FLOW = POSTGRES + "migrations/0008_flow.sql"
 SLOTS = POSTGRES + "migrations/0011_slots.sql"
 BEYOND = POSTGRES + "migrations/0012_slots_beyond.sql"
+REPLAYS = POSTGRES + "migrations/0013_unique_replays.sql"
+UNIQUE_REPLAYS = "tests/faults/test_rules_unique_replays.py"
 NUMBERED = "tests/faults/test_rules_numbered_slots.py"
 #: How a claim that goes the short way begins.
 STILL = """    PERFORM pg_advisory_xact_lock_shared(hashtextextended('holdfast.setting', 0));
@@ -183,10 +185,26 @@ AT_POSTGRES_GATES = (
     Ablation(
         "P4",
         "PostgreSQL: a unique key that somebody else was quicker with is read again",
-        FLOW,
-        "        WHERE u.job_id = _befores[array_position(_job_ids, excluded.job_id)]\n",
+        REPLAYS,
+        "        WHERE u.xmin::text = _befores[array_position(_job_ids, excluded.job_id)]\n",
         "        WHERE true\n",
         (BETWEEN, "-k", "rule_6"),
+    ),
+    Ablation(
+        "P4",
+        "PostgreSQL: a unique key is taken from the row that was looked at, not from a job that lives again since",
+        REPLAYS,
+        "        WHERE u.xmin::text = _befores[array_position(_job_ids, excluded.job_id)]\n",
+        "        WHERE u.job_id <> excluded.job_id\n",
+        (UNIQUE_REPLAYS, "-k", "takes_no_key"),
+    ),
+    Ablation(
+        "P4",
+        "PostgreSQL: a replay holds the unique keys that it asks for",
+        POSTGRES + "unique.py",
+        '        await tx.many("ended.hold_unique", ',
+        '        await tx.many("ended.hold_unique", [] and ',
+        (UNIQUE_REPLAYS, "-k", "under_way or two_replays"),
     ),
     Ablation(
         "rule 11",

@@ -126,6 +126,14 @@ AT_SQLITES_GATES = (
     ),
     Ablation(
         "unique",
+        "SQLite: a replay respects unique keys",
+        STORE + "ended.py",
+        "    in_the_way = take_again(tx, job_ids)\n",
+        "    in_the_way: dict[JobId, JobId] = {}\n",
+        _contract("unique_replays"),
+    ),
+    Ablation(
+        "unique",
         "SQLite: who is replaced is cancelled",
         STORE + "insert.py",
         "    unique.replace(tx, taking)\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import socket
 import sqlite3
@@ -11,6 +12,7 @@ from pathlib import Path
 from tests.cli.conftest import Shop
 from tests.cli.processes import hold, parent_of, working
 
+from holdfast import Holdfast, RetryPolicy, Unique
 from holdfast.stores.sqlite.statements import migrations
 
 WHO = f"{getpass.getuser()}@{socket.gethostname()}"
@@ -46,6 +48,42 @@ def test_dead_jobs_are_mended_and_run_again(shop: Shop) -> None:
         ("dead", None),
     ]
     assert [run["cause"] for run in ended.json_lines[1]["attempts"]] == ["replay", "dead"]
+
+
+def test_a_dead_job_stays_dead_while_another_one_has_what_has_to_be_unique(shop: Shop) -> None:
+    ada, bob, newer = asyncio.run(_two_that_have_to_be_unique(shop))
+    store = ["--url", shop.url]
+    retried = hold("jobs", "retry", ada, *store, cwd=shop.path)
+    by_id = hold("dead", "replay", ada, bob, *store, cwd=shop.path)
+    mended = hold("dead", "edit", ada, "Ada", "cents=7", "--replay", *store, cwd=shop.path)
+    by_filter = hold("dead", "replay", "--all", "--yes", "--json", *store, cwd=shop.path)
+    note = f"{ada} stays dead: it has to be unique, and job {newer} is there already"
+    assert retried.code == 1
+    assert f"job {ada} stays dead: shop.charge has to be unique, and job {newer} is there already" in retried.err
+    assert (by_id.code, by_id.out, by_id.err) == (1, "1\n", f"note: {note}\n")
+    assert mended.code == 1
+    assert f"note: {ada} was edited\n" in mended.err
+    assert by_filter.code == 0
+    assert by_filter.json == {"replayed": 3, "kept_back": 1, "in_the_way": {ada: newer}}
+    assert note in by_filter.err
+
+
+async def _two_that_have_to_be_unique(shop: Shop) -> tuple[str, str, str]:
+    """One of them has had a successor since."""
+    hf = Holdfast(shop.url)
+
+    @hf.task(name="shop.charge", queue="bank", unique=Unique(by="customer"), retry=RetryPolicy(max_attempts=1))
+    async def charge(customer: str) -> None:
+        raise ValueError
+
+    async with hf:
+        dead = [await charge.enqueue(name) for name in ("Ada", "Bob")]
+        async with hf.worker(queues=["bank"]):
+            for job in dead:
+                async for _ in job.events():
+                    pass
+        newer = await charge.enqueue("Ada")
+    return str(dead[0].id), str(dead[1].id), str(newer.id)
 
 
 def test_dead_jobs_are_counted_replayed_and_purged_by_filter(shop: Shop) -> None:

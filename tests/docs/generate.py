@@ -127,7 +127,7 @@ def class_table() -> str:
         }[each.then]
         done += "; counts against the breaker" if each.breaker else ""
         done += "" if each.max_attempts is None else f", {each.max_attempts} attempts at most"
-        which = _code(names) + (" that speaks of a lock" if each.when is not None else "")
+        which = _code(names) + (f" that tells {inspect.getdoc(each.when)}" if each.when is not None else "")
         rows.append(f"| `{each.name}` | {which} | {', '.join(map(str, each.statuses))} | {done} |")
     return "\n".join([*rows, "| `other` | all others | all others | as the policy says |"])
 

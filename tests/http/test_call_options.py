@@ -213,7 +213,7 @@ async def test_the_client_takes_the_options_of_a_call_in_process() -> None:
             expires=soon,
             tags=("red",),
             retry=RetryPolicy(max_attempts=7),
-            unique=Unique(by="to", for_=timedelta(hours=1), states=[State.SCHEDULED]),
+            unique=Unique(by="to", for_=timedelta(hours=1), states=[*State]),
         )
         info = await api.hf.jobs.get(job.id)
         assert (info.state, info.expires_at, info.tags, info.max_attempts) == (State.SCHEDULED, soon, ("red",), 7)

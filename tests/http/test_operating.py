@@ -8,7 +8,7 @@ import httpx
 from tests.http.served import Scene, served
 from tests.integration.scene import scene
 
-from holdfast import State
+from holdfast import State, Unique
 
 OPERATE = ("operate", "read", "read-payload")
 
@@ -55,6 +55,34 @@ async def test_a_dead_job_is_run_again() -> None:
 
 
 @scene
+async def test_a_dead_job_is_not_put_beside_another_that_has_what_has_to_be_unique() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        one, two, other = await api.dead(unique=Unique()), await api.dead(unique=Unique()), await api.dead()
+        newer = await api.hf.named("shop.charge").options(unique=Unique()).enqueue("ada", cents=5)
+        for path in (f"/jobs/{one}/retry", f"/dead/{one}/replay"):
+            refused = await client.post(path)
+            assert (refused.status_code, refused.json()["type"]) == (409, "urn:holdfast:problem:not-unique")
+            assert refused.json()["job_id"] == str(newer.id)
+            assert refused.json()["detail"].startswith(f"job {one} stays dead: shop.charge has to be unique")
+        many = (await client.post("/dead/replay", json={"everything": True})).json()
+        in_the_way = {one: str(newer.id), two: str(newer.id)}
+        assert many == {"count": 1, "dry_run": False, "kept_back": 2, "in_the_way": in_the_way}
+        assert (await client.get(f"/jobs/{other}")).json()["state"] == "ready"
+
+
+@scene
+async def test_a_job_in_the_way_that_is_not_the_keys_to_see_is_not_named() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE, queues=["bank"])) as client:
+        one = await api.dead(unique=Unique())
+        newer = await api.hf.named("shop.charge").options(unique=Unique(), queue="other").enqueue("ada", cents=5)
+        refused = await client.post(f"/dead/{one}/replay")
+        assert refused.status_code == 409
+        assert str(newer.id) not in refused.text
+        many = (await client.post("/dead/replay", json={"ids": [one]})).json()
+        assert many == {"count": 0, "dry_run": False, "kept_back": 1, "in_the_way": {one: None}}
+
+
+@scene
 async def test_dead_jobs_are_counted_replayed_and_purged_in_bulk() -> None:
     async with served() as api, api.client(await api.key(*OPERATE)) as client:
         ids = [await api.dead(tags=["odd"] if n % 2 else ["even"]) for n in range(4)]
@@ -62,12 +90,14 @@ async def test_dead_jobs_are_counted_replayed_and_purged_in_bulk() -> None:
         async def bulk(verb: str, **body: Any) -> httpx.Response:
             return await client.post(f"/dead/{verb}", json=body)
 
-        assert (await bulk("replay", filter={"tag": "odd"}, dry_run=True)).json() == {"count": 2, "dry_run": True}
+        none_kept = {"kept_back": 0, "in_the_way": {}}
+        counted = {"count": 2, "dry_run": True} | none_kept
+        assert (await bulk("replay", filter={"tag": "odd"}, dry_run=True)).json() == counted
         assert (await bulk("purge", everything=True, dry_run=True)).json()["count"] == 4
         assert (await bulk("purge", ids=ids[:1], dry_run=True)).json()["count"] == 1
         assert await _record(api) == [], "to count is no change"
         assert len((await client.get("/dead")).json()["jobs"]) == 4
-        assert (await bulk("replay", filter={"tag": "odd"})).json() == {"count": 2, "dry_run": False}
+        assert (await bulk("replay", filter={"tag": "odd"})).json() == {"count": 2, "dry_run": False} | none_kept
         assert (await bulk("purge", ids=[ids[0], ids[1]])).json()["count"] == 1, "of these one is not dead any more"
         assert (await client.delete(f"/dead/{ids[2]}")).json()["count"] == 1
         assert (await bulk("purge", everything=True)).json()["count"] == 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.integration.scene import PATIENCE_S, scene
 
-from holdfast import Debounce, Holdfast, InvalidOptions, NotUnique, Throttle, Unique
+from holdfast import Debounce, Holdfast, InvalidOptions, JobFailed, NotUnique, RetryPolicy, Throttle, Unique
 from holdfast.client.request import build_job
 from holdfast.core.state import LIVE, State
 from holdfast.core.unique import EVER, WhenTaken
@@ -114,7 +114,7 @@ def test_what_the_store_is_asked_for() -> None:
     assert plain.key.startswith("t:")
     assert (plain.states, plain.for_s, plain.when_taken) == (LIVE, None, WhenTaken.REJECT)
     assert claim(unique=Unique(for_=60)).states == LIVE | {State.SUCCEEDED}
-    assert claim(unique=Unique(states=["ready"])).states == {State.READY}
+    assert claim(unique=Unique(states=[*LIVE, "dead"])).states == LIVE | {State.DEAD}
     assert claim(unique=Unique(by="a")).key == claim(unique=Unique(by=("a",))).key != plain.key
     assert claim(unique=Unique(by=lambda a, b: {"a": a})).key == claim(unique=Unique(by="a")).key
     assert claim(unique=Unique(by=("b", "a"))).key == claim(unique=Unique(by=("a", "b"))).key
@@ -158,3 +158,82 @@ async def test_the_same_value_of_another_argument_is_another_call() -> None:
         by_b = await task.options(unique=Unique(by="b", when_taken="existing")).enqueue(9, 1)
         assert by_b.id != by_a.id
         assert (await task.options(unique=Unique(by="b", when_taken="existing")).enqueue(8, 1)).id == by_b.id
+
+
+@scene
+async def test_a_dead_job_is_not_replayed_beside_another_and_the_sentence_names_it() -> None:
+    hf = Holdfast(":memory:")
+    is_down = True
+
+    @hf.task(name="report", unique=Unique(by="day"), retry=RetryPolicy(max_attempts=1))
+    async def report(day: str, note: str = "") -> str:
+        if is_down:
+            raise ValueError
+        return note
+
+    async with hf:
+        async with hf.worker():
+            dead = [await report.enqueue(day, "old") for day in ("mon", "tue")]
+            for job in dead:
+                with pytest.raises(JobFailed):
+                    await job.result(timeout=PATIENCE_S)
+        newer = await report.enqueue("mon", "new")
+        for act in (hf.dead.replay, hf.jobs.retry):
+            said = rf"^job {dead[0].id} stays dead: report .* job {newer.id} is there"
+            with pytest.raises(NotUnique, match=said) as caught:
+                await act(dead[0].id)
+            assert caught.value.job_id == newer.id
+        replayed = await hf.dead.replay(everything=True)
+        assert (replayed, replayed.kept_back, replayed.in_the_way) == (1, 1, {dead[0].id: newer.id})
+        is_down = False
+        async with hf.worker():
+            assert await newer.result(timeout=PATIENCE_S) == "new"
+            assert await hf.dead.replay(dead[0].id) == 1
+            assert [await job.result(timeout=PATIENCE_S) for job in dead] == ["old", "old"]
+
+
+@scene
+async def test_edited_arguments_say_what_is_unique_then() -> None:
+    hf = Holdfast(":memory:")
+
+    @hf.task(name="report", unique=Unique(by="day"), retry=RetryPolicy(max_attempts=1))
+    async def report(day: str, note: str = "") -> None:
+        raise ValueError
+
+    async with hf:
+        async with hf.worker():
+            dead = await report.enqueue("mon")
+            with pytest.raises(JobFailed):
+                await dead.result(timeout=PATIENCE_S)
+        tuesday = await report.enqueue("tue")
+        await hf.dead.edit(dead.id, "tue", note="mended")
+        with pytest.raises(NotUnique):
+            await hf.dead.replay(dead.id)
+        await hf.dead.edit(dead.id, "wed")
+        monday = await report.enqueue("mon")
+        assert await hf.dead.replay(dead.id) == 1
+        with pytest.raises(NotUnique) as caught:
+            await report.enqueue("wed")
+        assert caught.value.job_id == dead.id
+        assert {each.id for each in await hf.jobs.list()} == {dead.id, tuesday.id, monday.id}
+
+
+@scene
+async def test_an_edit_keeps_what_only_the_call_has_said_to_be_unique() -> None:
+    hf = Holdfast(":memory:")
+
+    @hf.task(name="report", unique=Unique(by="day"), retry=RetryPolicy(max_attempts=1))
+    async def report(day: str, note: str = "") -> None:
+        raise ValueError
+
+    by_note = report.options(unique=Unique(by="note"))
+    async with hf:
+        async with hf.worker():
+            dead = await by_note.enqueue("mon", "n")
+            with pytest.raises(JobFailed):
+                await dead.result(timeout=PATIENCE_S)
+        await hf.dead.edit(dead.id, "tue", note="n")
+        newer = await by_note.enqueue("wed", "n")
+        with pytest.raises(NotUnique) as caught:
+            await hf.dead.replay(dead.id)
+        assert caught.value.job_id == newer.id

@@ -35,6 +35,7 @@ from holdfast.core.settlement import (
 )
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer, Conflict, Existing, Full, Inserted, InsertResult, Withheld
+from holdfast.stores.dead import Replayed
 
 WAITING = {State.READY, State.SCHEDULED, State.BLOCKED, State.PARKED}
 KEPT_AT_LEAST_S = 3600.0
@@ -52,6 +53,7 @@ class Job:
     crashes: int = 0
     seq: int = 0
     tag: int = 0
+    created_at: float = 0.0
     due_at: float = 0.0
     deadline: float | None = None
     reason: str | None = None
@@ -166,12 +168,19 @@ class Model:
     def state_of(self, job_id: JobId) -> State | None:
         return self.jobs[job_id].state if job_id in self.jobs else None
 
+    def _waits_for_a_retry(self, job_id: JobId) -> bool:
+        return self.jobs[job_id].state is State.SCHEDULED and self.jobs[job_id].attempt > 0
+
     def _insert(self, new: NewJob, replaced: list[tuple[JobId, JobId]]) -> Inserted:
         if new.id in self.jobs:
             return Inserted(new.id, None)
-        older, due_by = (None, None) if new.unique is None else self.unique.take(new, self.state_of, self.now)
+        older, due_by = (
+            (None, None)
+            if new.unique is None
+            else self.unique.take(new, self.state_of, self.now, self._waits_for_a_retry)
+        )
         replaced += [] if older is None else [(older, new.id)]
-        job = self.jobs[new.id] = Job(new)
+        job = self.jobs[new.id] = Job(new, created_at=self.now)
         if new.key is not None:
             self.keys[new.tenant, new.key.key] = Key(new.key.fingerprint, new.id, self.now + new.key.window_s)
         job.deadline = new.expires_at if new.expires_in_s is None else self.now + new.expires_in_s
@@ -512,15 +521,27 @@ class Model:
         """Where it stands among those who wait at its gate."""
         return job.lane in self.last and job.new.queue not in self.paused, job.seq
 
-    def replay(self, job_id: JobId) -> bool:
-        job = self.jobs.get(job_id)
-        if job is None or job.state is not State.DEAD:
-            return False
+    def replay_jobs(self, job_ids: Sequence[JobId]) -> Replayed:
+        count = 0
+        in_the_way: dict[JobId, JobId] = {}
+        for job_id in job_ids:
+            job = self.jobs.get(job_id)
+            if job is None or job.state is not State.DEAD:
+                continue
+            other = self.unique.in_the_way(job.new, self.state_of, self.now)
+            if other is not None:
+                in_the_way[job_id] = other
+                continue
+            self.unique.take_again(job.new, job.created_at, self.state_of, self.now)
+            self._replay(job)
+            count += 1
+        return Replayed(count, in_the_way)
+
+    def _replay(self, job: Job) -> None:
         if job.token is not None:
             job.causes[job.token] = Cause.REPLAY  # whatever ended the chapter before
         job.attempt = job.losses = job.crashes = 0
         self._to_tail(job)
-        return True
 
     def purge_dead(self, job_id: JobId) -> bool:
         return job_id in self.jobs and self.jobs[job_id].state is State.DEAD and bool(self.jobs.pop(job_id))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from holdfast.core.job import JobId, NewJob
-from holdfast.core.state import State
+from holdfast.core.state import LIVE, State
 from holdfast.core.unique import UniqueClaim, WhenTaken
 from holdfast.stores.base import Existing, InsertResult, Taken
 
@@ -22,6 +22,7 @@ class Holder(NamedTuple):
 
 
 StateOf = Callable[[JobId], State | None]
+HasRun = Callable[[JobId], bool]
 
 
 @dataclass
@@ -48,11 +49,13 @@ class Unique:
         existing = job.unique.when_taken is WhenTaken.EXISTING
         return Existing(holder.job_id) if existing else Taken(holder.job_id)
 
-    def take(self, job: NewJob, state_of: StateOf, now: float) -> tuple[JobId | None, float | None]:
+    def take(
+        self, job: NewJob, state_of: StateOf, now: float, has_run: HasRun = lambda _: False
+    ) -> tuple[JobId | None, float | None]:
         """Whom it replaces, and when it is due at the latest."""
         assert job.unique is not None
         before = self.counting(job.unique, state_of, now)
-        waits = before is not None and state_of(before.job_id) in WAITING
+        waits = before is not None and state_of(before.job_id) in WAITING and not has_run(before.job_id)
         first_at = before.first_at if before is not None and waits else now
         expires_at = None if job.unique.for_s is None else now + job.unique.for_s
         self.holders[job.unique.key] = Holder(job.id, now, first_at, expires_at)
@@ -60,6 +63,24 @@ class Unique:
             return None, None
         longest_s = job.unique.longest_s
         return before.job_id, None if longest_s is None else first_at + longest_s
+
+    def in_the_way(self, job: NewJob, state_of: StateOf, now: float) -> JobId | None:
+        """Because of whom a dead job stays dead."""
+        holder = None if job.unique is None else self.counting(job.unique, state_of, now)
+        return None if holder is None or holder.job_id == job.id else holder.job_id
+
+    def take_again(self, job: NewJob, created_at: float, state_of: StateOf, now: float) -> None:
+        """A dead job that is replayed has its key again, unless its window is over."""
+        if job.unique is None:
+            return
+        holder = self.holders.get(job.unique.key)
+        if holder is not None and holder.job_id != job.id and state_of(holder.job_id) in LIVE:
+            return
+        expires_at = None if job.unique.for_s is None else created_at + job.unique.for_s
+        if expires_at is None or now < expires_at:
+            kept = holder is not None and holder.job_id == job.id
+            first_at = holder.first_at if holder is not None and kept else now
+            self.holders[job.unique.key] = Holder(job.id, created_at, first_at, expires_at)
 
     def drop(self, state_of: StateOf, now: float) -> tuple[int, int]:
         """Those whose window is over, and those of jobs that are no more, which may have gone with them; how many."""

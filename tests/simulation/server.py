@@ -40,6 +40,7 @@ from holdfast.stores.base import (
     Renewal,
     Swept,
 )
+from holdfast.stores.dead import Replayed
 
 #: The name of a task that no worker knows: its jobs stay parked.
 NOBODYS = "nobodys"
@@ -302,9 +303,9 @@ class Server(FlowServer):
 
     # ------------------------------------------------------------ people
 
-    def replay_jobs(self, job_ids: Sequence[JobId]) -> int:
+    def replay_jobs(self, job_ids: Sequence[JobId]) -> Replayed:
         self._touched = True
-        return sum(self.model.replay(job_id) for job_id in job_ids)
+        return self.model.replay_jobs(job_ids)
 
     def queue_settings(self) -> dict[str, QueueSettings]:
         return {

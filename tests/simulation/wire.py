@@ -35,6 +35,7 @@ from holdfast.stores.base import (
     Renewal,
     Swept,
 )
+from holdfast.stores.dead import Replayed
 
 T = TypeVar("T")
 _REQUESTS = ("insert_jobs", "replay_jobs")
@@ -250,7 +251,7 @@ class Wire(FlowWire):
     async def resign(self, role: str, holder: WorkerId) -> None:
         await self._ask("resign", partial(self._server.resign, role, holder))
 
-    async def replay_jobs(self, job_ids: Sequence[JobId]) -> int:
+    async def replay_jobs(self, job_ids: Sequence[JobId]) -> Replayed:
         return await self._ask("replay_jobs", partial(self._server.replay_jobs, tuple(job_ids)))
 
     async def queue_settings(self) -> dict[str, QueueSettings]:

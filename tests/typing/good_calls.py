@@ -20,7 +20,9 @@ from holdfast import (
     LimitInfo,
     Provide,
     Rate,
+    Replayed,
     RetryPolicy,
+    State,
     SyncJobHandle,
     TaskDefaults,
     Throttle,
@@ -105,7 +107,7 @@ async def operate() -> None:
     async with hf, hf.worker(concurrency=2):
         assert_type(await hf.jobs.list(state="ready", limit=5), JobPage)
         await hf.jobs.cancel("01890a5d-ac96-774b-bcce-b302099a8057", reason="no")
-        assert_type(await hf.dead.replay(task="mail"), int)
+        assert_type(await hf.dead.replay(task="mail"), Replayed)
         await hf.dead.edit("01890a5d-ac96-774b-bcce-b302099a8057", 1, b=2)
         await hf.queues.set_weights("mail", weight=2, priorities={"bulk": 5})
         await hf.queues.set_watermarks("mail", high=10, low=1)
@@ -189,7 +191,7 @@ async def provided() -> None:
     concurrency=[Limit(5, key=lambda account, **_: account), 3],
     rate="100/m",
     breaker=Breaker("bank", on=[ConnectionError, "stripe.Down"]),
-    unique=Unique(for_=60, by=("account",), states=["ready"], when_taken="existing"),
+    unique=Unique(for_=60, by=("account",), states=[*State], when_taken="existing"),
 )
 async def limited(account: str) -> int:
     return 1

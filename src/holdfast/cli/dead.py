@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -36,12 +37,15 @@ from holdfast.cli.which_jobs import (
     moment,
     note_what_is_left,
 )
+from holdfast.core.errors import NotUnique
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId
+from holdfast.stores.dead import Replayed
 
 group = noun("Dead letters: list, look, mend, run again, drop.")
 
 _PAGE = 200
+_MOST_NAMED = 20
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID", help="The ids; or say which by filter.")]
 AllOption = Annotated[bool, typer.Option("--all", help="All dead jobs of the store.")]
@@ -127,7 +131,11 @@ async def edit(
             await record(hf, "edit", str(job.id), replayed=replay)
             await hf.dead.edit(job.id, *args, **kwargs)
         if replay:
-            await hf.dead.replay(job_id)
+            try:
+                await hf.dead.replay(job_id)
+            except NotUnique:
+                session.out.note(f"note: {job_id} was edited")
+                raise
     did = "edited, runs again" if replay else "edited"
     session.out.done(f"{job_id}: {did}", {"id": job_id, "edited": 1, "replayed": int(replay)}, plain=(job_id, did))
 
@@ -153,6 +161,7 @@ async def replay(
     """Run dead jobs again.
 
     Those of these ids, or all that match. Each keeps its id and its history, and has a fresh budget of attempts.
+    One that has to be unique stays dead while another one is there, and is named.
 
     By filter, it says how many match and asks; --yes does not ask, --dry-run only counts.
 
@@ -253,33 +262,50 @@ class _Many:
             await record(
                 self._hf, self._verb, "dead letters", ids=chosen, filter=filter_words(filters), everything=everything
             )
-        total = await self._work(ids, filters, count) if count else 0
-        self._session.out.done(f"{counted(total, 'dead job')} {self._done}", {self._done: total}, plain=(total,))
-        if ids and total < len(ids):
-            left = counted(len(ids) - total, "job")
+        parts = await self._work(ids, filters, count) if count else []
+        total = sum(parts)
+        replayed = Replayed.of([part for part in parts if isinstance(part, Replayed)])
+        said: dict[str, Any] = {self._done: total}
+        if replayed.kept_back:
+            others = {str(job_id): str(other) for job_id, other in replayed.in_the_way.items()}
+            said |= {"kept_back": replayed.kept_back, "in_the_way": others}
+        self._session.out.done(f"{counted(total, 'dead job')} {self._done}", said, plain=(total,))
+        self._note_who_is_in_the_way(replayed)
+        if ids and total + replayed.kept_back < len(ids):
+            left = counted(len(ids) - total - replayed.kept_back, "job")
             why = "not dead, or not there; `holdfast jobs explain ID` says where it is"
             self._session.out.note(f"note: {left} not {self._done}: {why}")
         # Asked for by id, each of them was to be there; by filter, none is an answer like any other.
-        return Exit.MISSING if ids and total < len(ids) else Exit.OK
+        if ids and total + replayed.kept_back < len(ids):
+            return Exit.MISSING
+        return Exit.FAILED if ids and replayed.kept_back else Exit.OK
 
-    async def _work(self, ids: list[JobId], filters: dict[str, Any], count: int) -> int:
-        total = 0
+    def _note_who_is_in_the_way(self, replayed: Replayed) -> None:
+        for job_id, other in islice(replayed.in_the_way.items(), _MOST_NAMED):
+            self._session.out.note(f"note: {job_id} stays dead: it has to be unique, and job {other} is there already")
+        if replayed.kept_back > _MOST_NAMED:
+            more = counted(replayed.kept_back - _MOST_NAMED, "job")
+            self._session.out.note(f"note: and {more} more that stay dead, each because of another one")
+
+    async def _work(self, ids: list[JobId], filters: dict[str, Any], count: int) -> list[int]:
+        parts: list[int] = []
         console = Console(stderr=True)
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bars:
             bar = bars.add_task(self._verb, total=count)
             for start in range(0, len(ids), _PAGE):
-                total += await self._act(ids[start : start + _PAGE])
+                parts.append(await self._act(ids[start : start + _PAGE]))
                 bars.update(bar, completed=start + _PAGE)
             cursor: JobId | None = None
             # By cursor, so that a job that dies again meanwhile is not taken twice.
             while not ids:
                 page = await self._hf.dead.list(**filters, limit=_PAGE, before=cursor)
-                total += await self._act([job.id for job in page]) if page else 0
+                if page:
+                    parts.append(await self._act([job.id for job in page]))
                 bars.advance(bar, len(page))
                 cursor = page.next
                 if cursor is None:
                     break
-        return total
+        return parts
 
 
 def _filters(**filters: Any) -> dict[str, Any]:

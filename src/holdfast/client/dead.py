@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import builtins
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
+from uuid import UUID
 
 from holdfast.client.arguments import Signature, encode_call
 from holdfast.client.filters import job_filter, list_page, parse_ids
+from holdfast.client.gating import Flow
 from holdfast.client.jobs import Jobs
+from holdfast.client.request import Request
 from holdfast.config import Config
-from holdfast.core.errors import InvalidOptions, JobStateError
+from holdfast.core.errors import InvalidArguments, InvalidOptions, JobStateError, NotUnique
 from holdfast.core.job import JobId, JobInfo
 from holdfast.core.state import State
 from holdfast.core.task import Registry
+from holdfast.core.unique import Rekeyed
 from holdfast.stores.base import JobFilter, JobPage, Store
+from holdfast.stores.dead import Replayed
 
+_Answer = TypeVar("_Answer", bound=int)
 _BATCH = 500
 
 
@@ -81,12 +88,19 @@ class DeadLetters:
         *,
         everything: bool = False,
         **filters: Any,
-    ) -> int:
+    ) -> Replayed:
         """Run dead jobs again: one, several, or all that match; each keeps its id and history. Returns how many.
 
-        Filters are those of `list`; `everything=True` stands for no filter.
+        Filters are those of `list`; `everything=True` stands for no filter. A job that has to be unique stays dead
+        while another one is there: asked for by its one id, NotUnique is raised; of several, the others go on, and
+        `in_the_way` of what is returned says which job is in whose way.
         """
-        return await self._on_matching(self._store.replay_jobs, job_ids, everything, filters, "replay")
+        parts = await self._on_matching(self._store.replay_jobs, job_ids, everything, filters, "replay")
+        replayed = Replayed.of(parts)
+        if replayed.in_the_way and isinstance(job_ids, (str, UUID)):
+            [(job_id, other)] = replayed.in_the_way.items()
+            raise NotUnique(other, task=(await self._jobs.get(job_id)).task, replaying=job_id)
+        return replayed
 
     async def purge(
         self,
@@ -96,13 +110,16 @@ class DeadLetters:
         **filters: Any,
     ) -> int:
         """Drop dead jobs for good: one, several, or all that match, as for `replay`. Returns how many."""
-        return await self._on_matching(self._store.purge_dead, job_ids, everything, filters, "purge")
+        return sum(await self._on_matching(self._store.purge_dead, job_ids, everything, filters, "purge"))
 
     async def edit(self, job_id: JobId | str, /, *args: Any, **kwargs: Any) -> None:
-        """Replace the arguments of a dead job, checked against its task where this app knows it."""
+        """Replace the arguments of a dead job, checked against its task where this app knows it.
+
+        What has to be unique goes by the new ones then, if the task said what that is.
+        """
         info = await self.get(job_id)
         payload = self.check_edit(info, args, kwargs)
-        if not await self._store.edit_dead(info.id, payload=payload):
+        if not await self._store.edit_dead(info.id, payload=payload, rekeyed=self._rekeyed(info, args, kwargs)):
             raise JobStateError(f"job {info.id} is no longer dead: its arguments were not changed")
 
     def check_edit(self, info: JobInfo, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
@@ -113,30 +130,45 @@ class DeadLetters:
             return Signature(definition).encode(args, kwargs, limit=limit)
         return encode_call(info.task, args, kwargs, limit=limit)
 
+    def _rekeyed(self, info: JobInfo, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Rekeyed | None:
+        """By what the task says is unique; what only the call had said is not known any more."""
+        definition = self._registry.get(info.task)
+        if definition is None or definition.options.once is None or info.args is None or info.kwargs is None:
+            return None
+        once, known = definition.options.once, Signature(definition)
+        after = Flow(Request(info.task, tuple(args), dict(kwargs), signature=known)).claim(once, info.tenant)
+        try:
+            before = Flow(Request(info.task, tuple(info.args), dict(info.kwargs), signature=known))
+            return Rekeyed(before.claim(once, info.tenant).key, after.key)
+        except (InvalidArguments, InvalidOptions):  # perhaps just why they are mended
+            return None
+
     async def _on_matching(
         self,
-        act: Any,
+        act: Callable[[builtins.list[JobId]], Awaitable[_Answer]],
         job_ids: JobId | str | Sequence[JobId | str] | None,
         everything: bool,
         filters: Mapping[str, Any],
         verb: str,
-    ) -> int:
+    ) -> builtins.list[_Answer]:
+        """What it says of each batch."""
         if job_ids is not None:
             if everything or filters:
                 raise InvalidOptions(f"{verb}: give ids, or filters, or everything=True; not two of them")
             ids = parse_ids(job_ids)
-            return sum([await act(ids[start : start + _BATCH]) for start in range(0, len(ids), _BATCH)])
+            return [await act(ids[start : start + _BATCH]) for start in range(0, len(ids), _BATCH)]
         if not everything and not any(filters.values()):
             raise InvalidOptions(f"{verb}: say which: ids, filters (queue=, task=, error_type=, …), or everything=True")
         where = _where(**filters)
-        total = 0
+        answers: builtins.list[_Answer] = []
         page = JobPage()
         # By cursor, so that a job that dies again meanwhile is not taken twice.
         while True:
             page = await self._store.list_jobs(where, limit=_BATCH, before=page.next)
-            total += await act([info.id for info in page]) if page else 0
+            if page:
+                answers.append(await act([info.id for info in page]))
             if page.next is None:
-                return total
+                return answers
 
 
 def _where(**filters: Any) -> JobFilter:

@@ -12,13 +12,14 @@ from typing import Any
 from holdfast.client.explaining import explain
 from holdfast.client.filters import check_reason, job_filter, list_page
 from holdfast.client.moving import move
-from holdfast.core.errors import JobNotFound, JobStateError
+from holdfast.core.errors import JobNotFound, JobStateError, NotUnique
 from holdfast.core.explanation import Explanation
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId, JobInfo
 from holdfast.core.state import State
 from holdfast.core.task import Registry
 from holdfast.stores.base import CancelAnswer, Hint, JobPage, Store
+from holdfast.stores.dead import Replayed
 
 MOST_LISTED = 1000
 _LOOKS = 40
@@ -99,9 +100,12 @@ class Jobs:
         return answer
 
     async def retry(self, job_id: JobId | str) -> None:
-        """Run a dead job again, with the same id and its whole history."""
+        """Run a dead job again, with the same id and its whole history; NotUnique while another stands in its way."""
         info = await self.get(job_id)
-        if info.state is not State.DEAD or not await self._store.replay_jobs([info.id]):
+        replayed = await self._store.replay_jobs([info.id]) if info.state is State.DEAD else Replayed()
+        if info.id in replayed.in_the_way:
+            raise NotUnique(replayed.in_the_way[info.id], task=info.task, replaying=info.id)
+        if not replayed:
             raise JobStateError(f"job {info.id} is {info.state}; only a dead job can be run again")
 
     async def explain(self, job_id: JobId | str) -> Explanation:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from holdfast.core.error_classes import ErrorClasses
 from holdfast.core.errors import HardTimeout
-from holdfast.core.exception_names import lineage, listed
+from holdfast.core.exception_names import listed
 from holdfast.core.limit_options import Breaker
 from holdfast.core.outcome import Failed, Outcome, Succeeded, TimedOut
+from holdfast.core.stood_for import names_of
 
 
 def failed(outcome: Outcome, breaker: Breaker, classes: ErrorClasses) -> bool | None:
@@ -24,6 +25,6 @@ def failed(outcome: Outcome, breaker: Breaker, classes: ErrorClasses) -> bool | 
 
 def _counts(exception: BaseException, breaker: Breaker, classes: ErrorClasses) -> bool:
     if breaker.names is not None:
-        return listed(list(lineage(type(exception))), breaker.names)
+        return listed(names_of(exception), breaker.names)
     row = classes.find(exception).row
     return row is not None and row.breaker

@@ -23,8 +23,9 @@ class ErrorClass:
     """A row of the table of errors; an app's own rows (`Holdfast(errors=[…])`) are asked before the built-in ones.
 
     - `name`: shown with every error of the class, in small letters, as in `rate_limited`.
-    - `exceptions`: types or names of types; subclasses belong, too. `statuses`: HTTP statuses, where the exception
-      comes from an HTTP client. One of both is enough.
+    - `exceptions`: types or names of types; subclasses belong, too, and what wraps one: a `URLError` with its `reason`,
+      an error of SQLAlchemy. `statuses`: HTTP statuses, where the exception comes from an HTTP client. One of both is
+      enough.
     - `when`: a function of the exception that has to agree as well; alone, it decides.
     - `then`: `"backoff"`: as the task's `RetryPolicy` says. `"retry_after"`: after the time that the other side asked
       for, else as `"backoff"`. `"fixed"`: after `delay` seconds, give or take half. `"dead"`: no further attempt.

@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 from holdfast.core.error_class import ErrorClass
 from holdfast.core.error_table import BUILT_IN
 from holdfast.core.errors import InvalidOptions, QueueFull
-from holdfast.core.exception_names import lineage, listed
+from holdfast.core.exception_names import listed
 from holdfast.core.http_answer import http_answer, retry_after_s
 from holdfast.core.retry import RetryPolicy, Ruling
+from holdfast.core.stood_for import names_of
 
 OTHER: Final = "other"
 """The class of an error that no row knows: the policy's backoff."""
@@ -63,7 +64,7 @@ class ErrorClasses:
 
     def find(self, exc: BaseException) -> Found:
         """The row for an exception. A `when` that raises does not match, and is told of."""
-        names = list(lineage(type(exc)))
+        names = names_of(exc)
         answer = http_answer(exc)
         trouble = ""
         for row in self._rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.core.error_class import ErrorClass
+from holdfast.core.error_signs import tells_of_a_lock, tells_of_the_network
 from holdfast.core.errors import (
     HardTimeout,
     InvalidArguments,
@@ -13,11 +14,6 @@ from holdfast.core.errors import (
     SoftTimeout,
     StoreUnavailable,
 )
-
-
-def _is_locked(exc: BaseException) -> bool:
-    return "locked" in str(exc) or "busy" in str(exc)
-
 
 BUILT_IN: Final[tuple[ErrorClass, ...]] = (
     ErrorClass(
@@ -57,6 +53,20 @@ BUILT_IN: Final[tuple[ErrorClass, ...]] = (
             "django.core.exceptions.ValidationError",
         ),
     ),
+    # Of a database, or of the jobs' own store: worth another attempt, and nobody else's service is down for it.
+    ErrorClass(
+        name="transient",
+        then="backoff",
+        exceptions=(
+            "sqlite3.OperationalError",
+            "psycopg.Error",
+            "psycopg2.Error",
+            "asyncpg.exceptions._base.PostgresError",
+            "sqlalchemy.exc.DBAPIError",
+        ),
+        when=tells_of_a_lock,
+    ),
+    ErrorClass(name="transient", then="backoff", exceptions=(StoreUnavailable,)),
     ErrorClass(
         name="downstream",
         then="backoff",
@@ -68,6 +78,8 @@ BUILT_IN: Final[tuple[ErrorClass, ...]] = (
             "httpx.ConnectError",
             "httpx.ConnectTimeout",
             "requests.exceptions.ConnectionError",
+            "urllib3.exceptions.NewConnectionError",
+            "urllib3.exceptions.ConnectTimeoutError",
             "aiohttp.client_exceptions.ClientConnectorError",
             "asyncpg.exceptions.CannotConnectNowError",
             "botocore.exceptions.EndpointConnectionError",
@@ -83,22 +95,22 @@ BUILT_IN: Final[tuple[ErrorClass, ...]] = (
             ConnectionError,
             SoftTimeout,
             HardTimeout,
-            StoreUnavailable,
             "asyncio.exceptions.IncompleteReadError",
             "http.client.IncompleteRead",
             "httpx.TransportError",
             "requests.exceptions.Timeout",
             "requests.exceptions.ChunkedEncodingError",
+            "urllib3.exceptions.TimeoutError",
+            "urllib3.exceptions.ProtocolError",
+            "urllib3.exceptions.ProxyError",
             "aiohttp.client_exceptions.ClientConnectionError",
             "aiohttp.client_exceptions.ClientPayloadError",
             "psycopg.OperationalError",
             "sqlalchemy.exc.OperationalError",
             "asyncpg.exceptions.PostgresConnectionError",
-            "asyncpg.exceptions.TransactionRollbackError",
-            "asyncpg.exceptions.LockNotAvailableError",
             "redis.exceptions.ConnectionError",
             "redis.exceptions.TimeoutError",
         ),
     ),
-    ErrorClass(name="transient", then="backoff", exceptions=("sqlite3.OperationalError",), when=_is_locked),
+    ErrorClass(name="transient", then="backoff", breaker=True, exceptions=(OSError,), when=tells_of_the_network),
 )

@@ -128,9 +128,15 @@ class IdempotencyConflict(HoldfastError):
 class NotUnique(HoldfastError):
     """A job that has to be unique is there already; `job_id` is the one that is in the way."""
 
-    def __init__(self, job_id: object, *, task: str, index: int | None = None) -> None:
+    def __init__(self, job_id: object, *, task: str, index: int | None = None, replaying: object = None) -> None:
         self.job_id = job_id
         self.index = index
+        if replaying is not None:
+            super().__init__(
+                f"job {replaying} stays dead: {task} has to be unique, and job {job_id} is there already; nothing was "
+                "replayed; try again once that one has ended, and its time is over where it has one"
+            )
+            return
         item = "" if index is None else f"item {index}: "
         super().__init__(
             f"{item}{task} has to be unique, and job {job_id} is there already; nothing was enqueued; with "

@@ -92,7 +92,8 @@ class Breaker:
     - `name`: tasks that give the same name share it, over all workers.
     - `failures`, `window`, `open_for`: a number, and seconds or timedeltas. Default to 5, 60 and 30.
     - `on`: the exceptions that count, types or names; subclasses count, too. Defaults to None: those whose row in the
-      table of errors has `breaker=True`: downstream, transient, unavailable, and thereby time limits.
+      table of errors has `breaker=True`: downstream, transient (but for locks of databases), unavailable, and thereby
+      time limits.
     """
 
     name: str

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from holdfast.core.durations import Seconds, seconds
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.shown import shown
-from holdfast.core.state import LIVE, State
+from holdfast.core.state import ENDINGS, LIVE, State
 from holdfast.core.unique import EVER, UniqueClaim, WhenTaken
 from holdfast.core.unset import UNSET, Unset
 
@@ -29,8 +29,8 @@ class Unique:
     - `for_`: seconds or a timedelta, counted from the enqueueing of the job that is there. Defaults to None: for as
       long as that is in one of `states`.
     - `by`: the names of the arguments that count, or a function of all of them. Defaults to None: all.
-    - `states`: those in which a job stands in the way of others. Defaults to all in which it has not ended; with
-      `for_`, also to `succeeded`.
+    - `states`: those in which a job stands in the way of others: all in which it has not ended, and of the others
+      (`succeeded`, `dead`, `cancelled`) those that are named. Defaults to the former; with `for_`, also `succeeded`.
     - `when_taken`: `"reject"`: the call raises `NotUnique`; `"existing"`: it gives a handle of the job that is there;
       `"replace"`: that one is cancelled, or asked to stop if it runs. Defaults to `"reject"`.
     """
@@ -159,4 +159,14 @@ def _states(value: object) -> frozenset[State]:
         states = frozenset()
     if not states:
         raise InvalidOptions(f"Unique: states={shown(value)} must be some of the states of a job: {', '.join(State)}")
+    if left_out := LIVE - states:
+        raise InvalidOptions(
+            f"Unique: states={shown(value)} leaves out {_listed(left_out)}: a job that has not ended goes from one of "
+            "these states to another, so two of one key would run side by side; name all of them "
+            f"({_listed(LIVE)}), and of {_listed(ENDINGS)} those that count as well"
+        )
     return states
+
+
+def _listed(states: Collection[State]) -> str:
+    return ", ".join(state for state in State if state in states)

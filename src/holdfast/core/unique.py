@@ -33,4 +33,11 @@ class UniqueClaim(NamedTuple):
     """With `REPLACE`: a job that replaces others is due at the latest so long after the first of them was enqueued."""
 
 
+class Rekeyed(NamedTuple):
+    """The unique key of a job whose arguments are others now, by the rule that gave it the one of before."""
+
+    before: str
+    after: str
+
+
 EVER: Final = frozenset(State)

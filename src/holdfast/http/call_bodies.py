@@ -37,7 +37,8 @@ class UniqueBody(OnceBody):
 
     for_s: Span | None = Field(default=None, description="Seconds from its enqueueing; null: while it is in `states`.")
     states: Annotated[list[State], Field(min_length=1, max_length=_MOST)] | None = Field(
-        default=None, description="Those in which a job stands in the way; null: until it has ended."
+        default=None,
+        description="Those in which a job stands in the way: all in which it has not ended, or more.",
     )
     when_taken: Literal["reject", "existing", "replace"] = Field(
         default="reject", description="409; the job that is there, as `replayed`; or that one is cancelled for this."

@@ -21,6 +21,7 @@ from holdfast.core.queue import QueueSettings
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.state import State
 from holdfast.core.worker import NewWorker
+from holdfast.stores.dead import DeadStore
 from holdfast.stores.flow import FlowStore
 from holdfast.stores.lead_reports import LeadReports
 from holdfast.stores.parking import ParkingStore
@@ -331,20 +332,6 @@ class UpkeepStore(Protocol):
     async def resign(self, role: str, holder: WorkerId) -> None:
         """Give the lead up at once, if this one holds it."""
         ...
-
-
-class DeadStore(Protocol):
-    """The dead letters. Nothing leaves them but by a person's word."""
-
-    async def replay_jobs(self, job_ids: Sequence[JobId]) -> int:
-        """`dead` → `ready` with a fresh budget, the same id and all history; those not dead are passed over."""
-        ...
-
-    async def edit_dead(self, job_id: JobId, *, payload: bytes) -> bool:
-        """Replace the arguments of a dead job. False: it is not dead."""
-        ...
-
-    async def purge_dead(self, job_ids: Sequence[JobId]) -> int: ...
 
 
 class QueueStore(TenantStore, Protocol):

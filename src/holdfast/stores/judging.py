@@ -27,6 +27,8 @@ class UniqueHolder(NamedTuple):
     created_at: float
     first_at: float
     """When the first was enqueued of those that it has replaced; else as `created_at`."""
+    has_run: bool = False
+    """It waits for its retry: what was put off until now has had its run."""
 
 
 class Taking(NamedTuple):
@@ -97,6 +99,57 @@ def judge(
     return Judged(refused, taking)
 
 
+class Dead(NamedTuple):
+    """A dead job with a unique key, that is to run again."""
+
+    job_id: JobId
+    claim: UniqueClaim
+    created_at: float
+
+    @property
+    def expires_at(self) -> float | None:
+        """When its window is over, which is counted from its enqueueing on."""
+        return None if self.claim.for_s is None else self.created_at + self.claim.for_s
+
+    def may_hold(self, now: float) -> bool:
+        """Whether its window is still open."""
+        return self.expires_at is None or now < self.expires_at
+
+
+class Replaying(NamedTuple):
+    """What becomes of dead jobs with unique keys."""
+
+    in_the_way: dict[JobId, JobId]
+    """Who stays dead, because of whom."""
+    taking: dict[str, Dead]
+    """Whose the keys are now that were somebody else's, or nobody's."""
+
+
+def judge_replay(
+    jobs: Sequence[Dead], *, now: float, unique_holder_of: Callable[[str], UniqueHolder | None]
+) -> Replaying:
+    """Decides, and writes nothing. Who is in the way of a new call is in the way of a replay; that one replaces nobody,
+    as it is the older one. Of those in a batch that have one key the first has it."""
+    in_the_way: dict[JobId, JobId] = {}
+    taking: dict[str, Dead] = {}
+    holders: dict[str, UniqueHolder | None] = {}
+    for job in jobs:
+        key = job.claim.key
+        holder = holders.setdefault(key, unique_holder_of(key))
+        own = holder is not None and holder.job_id == job.job_id
+        if holder is not None and not own:
+            if _counts(holder, job.claim, now):
+                in_the_way[job.job_id] = holder.job_id
+                continue
+            if holder.state in LIVE:  # it does not count for this one's rule, and may for that of the next call
+                continue
+        if job.may_hold(now):
+            holders[key] = UniqueHolder(job.job_id, State.READY, job.created_at, now)
+            if not own:
+                taking[key] = job
+    return Replaying(in_the_way, taking)
+
+
 def _counts(holder: UniqueHolder, claim: UniqueClaim, now: float) -> bool:
     return holder.state in claim.states and (claim.for_s is None or now < holder.created_at + claim.for_s)
 
@@ -104,7 +157,7 @@ def _counts(holder: UniqueHolder, claim: UniqueClaim, now: float) -> bool:
 def _take(claim: UniqueClaim, before: UniqueHolder | None, now: float) -> Taking:
     if before is None:
         return Taking(now)
-    waits = before.state in LIVE and before.state is not State.RUNNING
+    waits = before.state in LIVE and before.state is not State.RUNNING and not before.has_run
     first_at = before.first_at if waits else now
     return Taking(first_at, before.job_id, None if claim.longest_s is None else first_at + claim.longest_s)
 

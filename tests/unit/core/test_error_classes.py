@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import sqlite3
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
+from urllib.error import URLError
 
 import aiohttp
 import asyncpg
@@ -16,13 +19,27 @@ import psycopg.errors
 import pytest
 import requests
 import sqlalchemy.exc
+import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from tests.unit.core.test_http_answer import NOW, of_aiohttp, of_httpx, of_requests
 
-from holdfast import ErrorClass, HardTimeout, Holdfast, InvalidOptions, QueueFull, RetryPolicy, SoftTimeout
+from holdfast import (
+    Breaker,
+    ErrorClass,
+    HardTimeout,
+    Holdfast,
+    InvalidOptions,
+    KeyHeld,
+    QueueFull,
+    RetryPolicy,
+    SoftTimeout,
+    StoreUnavailable,
+)
+from holdfast.core.blame import failed
 from holdfast.core.error_classes import BUILT_IN_CLASSES, ErrorClasses, Judgement, check_classes
+from holdfast.core.outcome import Failed
 
 FIXED = RetryPolicy(max_attempts=5, base=3.0, backoff="fixed", jitter="none")
 
@@ -94,6 +111,157 @@ def no_host() -> Exception:
 )
 def test_every_error_has_its_class(exc: BaseException, name: str) -> None:
     assert BUILT_IN_CLASSES.find(exc).name == name
+
+
+def of_sqlalchemy(inside: BaseException, *, kind: type[sqlalchemy.exc.DBAPIError] | None = None) -> Exception:
+    made = (kind or sqlalchemy.exc.OperationalError)("SELECT locked, busy", {}, inside)
+    assert made.orig is inside
+    return made
+
+
+def of_django(inside: BaseException) -> Exception:
+    """Django need not be there: it is known by name."""
+    made = type("OperationalError", (type("Error", (Exception,), {"__module__": "django.db.utils"}),), {})()
+    made.__cause__ = inside
+    assert isinstance(made, Exception)
+    return made
+
+
+class PgCode(Exception):
+    """As psycopg2 has it, which knows codes only of errors that a server sent."""
+
+    __module__, __qualname__ = "psycopg2", "Error"
+
+    def __init__(self, pgcode: str) -> None:
+        self.pgcode = pgcode
+
+
+class Adapted(Exception):
+    """As SQLAlchemy's dialects of asyncpg raise it."""
+
+    def __init__(self, sqlstate: str) -> None:
+        self.sqlstate = sqlstate
+
+
+POOL = urllib3.HTTPConnectionPool("bank")
+LOCKED = sqlite3.OperationalError("database is locked")
+
+
+@pytest.mark.parametrize(
+    "exc",
+    [
+        LOCKED,
+        sqlite3.OperationalError("database table is locked: jobs"),
+        psycopg.errors.SerializationFailure(),
+        psycopg.errors.DeadlockDetected(),
+        psycopg.errors.LockNotAvailable(),
+        asyncpg.SerializationError(),
+        asyncpg.DeadlockDetectedError(),
+        asyncpg.LockNotAvailableError(),
+        PgCode("40P01"),
+        of_sqlalchemy(psycopg.errors.DeadlockDetected()),
+        of_sqlalchemy(LOCKED),
+        of_sqlalchemy(Adapted("40001"), kind=sqlalchemy.exc.DBAPIError),
+        of_django(psycopg.errors.LockNotAvailable()),
+        of_django(LOCKED),
+        StoreUnavailable("locked"),
+        KeyHeld("held"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_lock_of_a_database_is_transient_and_no_fault_of_a_service(exc: Exception) -> None:
+    row = BUILT_IN_CLASSES.find(exc).row
+    assert row is not None
+    assert (row.name, row.then, row.breaker) == ("transient", "backoff", False)
+    assert failed(Failed(exc), Breaker("stripe"), BUILT_IN_CLASSES) is None
+    named = Breaker("db", on=[StoreUnavailable, "OperationalError", "DBAPIError", "PostgresError", "psycopg2.Error"])
+    assert failed(Failed(exc), named, BUILT_IN_CLASSES) is True, "unless it says so itself"
+
+
+@pytest.mark.parametrize(
+    ("exc", "name"),
+    [
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), "transient"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "transient"),
+        (OSError(errno.ENETDOWN, "Network is down"), "transient"),
+        (OSError(errno.EHOSTDOWN, "Host is down"), "transient"),
+        (OSError(errno.ECONNRESET, "Connection reset by peer"), "transient"),
+        (OSError(errno.ECONNABORTED, "Software caused connection abort"), "transient"),
+        (OSError(errno.ETIMEDOUT, "Connection timed out"), "transient"),
+        (OSError(errno.ECONNREFUSED, "Connection refused"), "downstream"),
+        (OSError("Multiple exceptions: [Errno 111] Connect call failed, [Errno 101] Connect call failed"), "transient"),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), "downstream"),
+        (URLError(ConnectionRefusedError()), "downstream"),
+        (URLError(socket.gaierror(socket.EAI_AGAIN, "Temporary failure")), "downstream"),
+        (URLError(TimeoutError()), "transient"),
+        (URLError(OSError(errno.EHOSTUNREACH, "No route to host")), "transient"),
+        (urllib3.exceptions.ReadTimeoutError(POOL, "/", "timed out"), "transient"),
+        (urllib3.exceptions.ProtocolError("Connection aborted.", ConnectionResetError()), "transient"),
+        (urllib3.exceptions.ProxyError("no way", TimeoutError()), "transient"),
+        (urllib3.exceptions.ConnectTimeoutError(), "downstream"),
+        (urllib3.exceptions.NewConnectionError(Mock(host="bank"), "refused"), "downstream"),
+        (urllib3.exceptions.MaxRetryError(POOL, "/", urllib3.exceptions.ConnectTimeoutError()), "downstream"),
+        (urllib3.exceptions.MaxRetryError(POOL, "/", urllib3.exceptions.ReadTimeoutError(POOL, "/", "")), "transient"),
+        (of_sqlalchemy(psycopg.OperationalError("server closed the connection unexpectedly")), "transient"),
+        (psycopg.OperationalError("connection refused"), "transient"),
+        (asyncpg.ConnectionDoesNotExistError(), "transient"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_what_the_network_does_counts_against_a_breaker(exc: Exception, name: str) -> None:
+    row = BUILT_IN_CLASSES.find(exc).row
+    assert row is not None
+    assert (row.name, row.then, row.breaker) == (name, "backoff", True)
+    assert failed(Failed(exc), Breaker("bank"), BUILT_IN_CLASSES) is True
+
+
+@pytest.mark.parametrize(
+    "exc",
+    [
+        OSError(errno.EMFILE, "Too many open files"),
+        FileNotFoundError(errno.ENOENT, "no such file"),
+        OSError("no route to host"),
+        OSError("Multiple exceptions: [Errno 111] Connect call failed, [Errno 13] Permission denied"),
+        OSError("Multiple exceptions: none of them with a number"),
+        URLError("unknown url type: gopher"),
+        URLError(PermissionError()),
+        urllib3.exceptions.MaxRetryError(POOL, "/", None),
+        urllib3.exceptions.LocationParseError("bank:x"),
+        sqlite3.OperationalError("no such column: unlockd"),
+        of_sqlalchemy(sqlite3.OperationalError("no such table: t"), kind=sqlalchemy.exc.DBAPIError),
+        psycopg.errors.UniqueViolation(),
+        asyncpg.UniqueViolationError(),
+        PgCode("23505"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_only_looks_alike_is_neither(exc: Exception) -> None:
+    assert BUILT_IN_CLASSES.find(exc).row is None
+
+
+def test_a_wrapper_with_nothing_inside_or_itself_is_what_it_is() -> None:
+    endless = URLError("loop")
+    endless.reason = endless
+    assert BUILT_IN_CLASSES.find(endless).name == "other"
+
+    class Hostile(URLError):
+        @property
+        def reason(self) -> Any:
+            raise SystemExit
+
+        @reason.setter
+        def reason(self, value: Any) -> None: ...
+
+    assert BUILT_IN_CLASSES.find(Hostile("x")).name == "other"
+
+
+def test_own_rows_and_breakers_may_name_what_is_inside() -> None:
+    row = ErrorClass(name="busy", then="fixed", delay=10, exceptions=["psycopg.errors.DeadlockDetected"], breaker=True)
+    exc = of_sqlalchemy(psycopg.errors.DeadlockDetected())
+    assert judge(exc, row)[:2] == ("busy", 5.0)
+    assert failed(Failed(exc), Breaker("db"), ErrorClasses([row])) is True
+    assert failed(Failed(exc), Breaker("db", on="psycopg.errors.DeadlockDetected"), BUILT_IN_CLASSES) is True
+    assert failed(Failed(URLError(TimeoutError())), Breaker("db", on=TimeoutError), BUILT_IN_CLASSES) is True
 
 
 @pytest.mark.parametrize("exc", [ConnectionResetError(), ConnectionRefusedError(), KeyError(), of_httpx(429, {})])

@@ -11,6 +11,7 @@ from holdfast.core.defaults import TaskDefaults, resolve_options
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.once_options import Debounce, Throttle, Unique, once_of
 from holdfast.core.options import CallOptions, call_options
+from holdfast.core.state import State
 from holdfast.core.unset import UNSET
 
 
@@ -28,6 +29,15 @@ async def later(**_: Any) -> str:
         (lambda: Unique(by=later), "must be names of arguments"),
         (lambda: Unique(states=[]), "Unique: states=[] must be some of the states of a job: ready, scheduled"),
         (lambda: Unique(states=["done"]), "Unique: states=['done'] must be some of the states"),
+        (
+            lambda: Unique(states=["running"]),
+            "Unique: states=['running'] leaves out ready, scheduled, blocked, parked: a job that has not ended",
+        ),
+        (
+            lambda: Unique(states=[State.READY, "scheduled", "blocked", "parked", "dead"]),
+            "leaves out running: a job that has not ended goes from one of these states to another",
+        ),
+        (lambda: Unique(states=["succeeded"]), "name all of them (ready, scheduled, blocked, running, parked), and of"),
         (lambda: Unique(states=5), "Unique: states=5 must be some of the states"),
         (lambda: Unique(when_taken="drop"), "Unique: when_taken='drop' must be one of reject, existing, replace"),
         (lambda: Debounce(0), "Debounce: wait=0: needs to be from 0.001 seconds to ten years"),

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any
+from itertools import islice
+from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 
 from fastapi import Query
 from pydantic import Field
 
 from holdfast.core.api_key import Scope
-from holdfast.core.errors import InvalidOptions, JobStateError
+from holdfast.core.errors import InvalidOptions, JobStateError, NotUnique
 from holdfast.core.job import JobInfo
 from holdfast.core.state import State
 from holdfast.http.bodies import DeadChoice, DeadQuery, EditBody, JobIdPath
 from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
-from holdfast.http.problems import INVALID_ARGUMENTS, JOB_NOT_FOUND, JOB_STATE
+from holdfast.http.problems import INVALID_ARGUMENTS, JOB_NOT_FOUND, JOB_STATE, NOT_UNIQUE
 from holdfast.http.route_table import Routes, Takes
 from holdfast.http.routes.jobs import filters_of, list_narrowed, page_view
+from holdfast.http.routes.submitting import check_own
 from holdfast.http.views import JobPageView, JobView, View, job_view
+from holdfast.stores.dead import Replayed
+
+_Answer = TypeVar("_Answer", bound=int)
+_MOST_NAMED: Final = 100
 
 routes = Routes("dead letters")
 
@@ -29,6 +35,16 @@ class CountView(View):
 
     count: int
     dry_run: bool = Field(description="Whether they were counted only.")
+
+
+class ReplayedView(CountView):
+    """How many dead letters, and who stays dead because another job has what has to be unique."""
+
+    kept_back: int = Field(default=0, description="How many stay dead because another job is in their way.")
+    in_the_way: dict[UUID, UUID | None] = Field(
+        default_factory=dict,
+        description="Of the first hundred of these, the job that is in the way; null where it is not yours to see.",
+    )
 
 
 @routes.get("/dead", reach=Reach.JOBS)
@@ -49,7 +65,7 @@ async def get_dead(call: Called, job_id: JobIdPath) -> JobView:
     reach=Reach.JOBS,
     status=202,
     takes=Takes.PERHAPS,
-    problems=(JOB_NOT_FOUND, JOB_STATE, INVALID_ARGUMENTS),
+    problems=(JOB_NOT_FOUND, JOB_STATE, NOT_UNIQUE, INVALID_ARGUMENTS),
 )
 async def replay_one(call: Called, job_id: JobIdPath, body: EditBody | None = None) -> JobView:
     """Run a dead job again; with other arguments, where they are given, checked against its task."""
@@ -61,7 +77,12 @@ async def replay_one(call: Called, job_id: JobIdPath, body: EditBody | None = No
     if edited is not None:
         args, kwargs = edited
         await call.hf.dead.edit(job.id, *args, **kwargs)
-    if not await call.hf.dead.replay(job.id):
+    try:  # one that has to be unique stays dead while another is there, with its new arguments all the same
+        replayed = await call.hf.dead.replay(job.id)
+    except NotUnique as error:
+        await check_own(call, str(error.job_id), by_key=False)
+        raise
+    if not replayed:
         raise JobStateError(f"job {job.id} is no longer dead: somebody else was quicker")
     return job_view(await call.job(str(job.id)), payloads=call.caller.reads_payloads)
 
@@ -81,15 +102,24 @@ async def purge_one(call: Called, job_id: JobIdPath) -> CountView:
 
 
 @routes.post("/dead/replay", reach=Reach.JOBS, takes=Takes.ONE)
-async def replay_many(call: Called, body: DeadChoice) -> CountView:
-    """Run dead jobs again: those of these ids, all that match, or everything. Says how many."""
-    return await _choose(call, body, "replay", call.hf.dead.replay)
+async def replay_many(call: Called, body: DeadChoice) -> ReplayedView:
+    """Run dead jobs again: those of these ids, all that match, or everything. Says how many, and who stays dead."""
+    parts = await _choose(call, body, "replay", call.hf.dead.replay)
+    if parts is None:
+        return ReplayedView(count=await _matching(call, body), dry_run=True)
+    replayed = Replayed.of(parts)
+    kept = dict(islice(replayed.in_the_way.items(), _MOST_NAMED))
+    others = await call.hf.jobs.get_many(list(kept.values())) if kept else []
+    seen = {job.id for job in others if job is not None and call.caller.sees(job)}
+    in_the_way = {job_id: other if other in seen else None for job_id, other in kept.items()}
+    return ReplayedView(count=replayed, dry_run=False, kept_back=replayed.kept_back, in_the_way=in_the_way)
 
 
 @routes.post("/dead/purge", reach=Reach.JOBS, takes=Takes.ONE)
 async def purge_many(call: Called, body: DeadChoice) -> CountView:
     """Drop dead jobs for good: those of these ids, all that match, or everything. Says how many."""
-    return await _choose(call, body, "purge", call.hf.dead.purge)
+    parts = await _choose(call, body, "purge", call.hf.dead.purge)
+    return CountView(count=await _matching(call, body) if parts is None else sum(parts), dry_run=parts is None)
 
 
 def _edited(job: JobInfo, body: EditBody) -> tuple[Sequence[Any], dict[str, Any]] | None:
@@ -106,31 +136,35 @@ async def _dead(call: Call, job_id: UUID) -> JobInfo:
     return job
 
 
-async def _choose(call: Call, body: DeadChoice, verb: str, act: Callable[..., Awaitable[int]]) -> CountView:
+async def _choose(
+    call: Call, body: DeadChoice, verb: str, act: Callable[..., Awaitable[_Answer]]
+) -> list[_Answer] | None:
+    """What it says of each part; None where they are to be counted only."""
     filters = {} if body.filter is None else filters_of(call, body.filter)
     if (body.ids is not None) + bool(filters) + body.everything != 1:
         raise InvalidOptions(f"{verb}: say which: ids, or a filter, or everything; one of them")
-    if body.ids is not None:
-        return await _chosen(call, body.ids, verb, act, dry_run=body.dry_run)
-    narrowed = call.caller.narrowed(filters)
     if body.dry_run:
-        return CountView(count=sum([await call.hf.dead.count(**each) for each in narrowed]), dry_run=True)
+        return None
+    if body.ids is not None:
+        own = await _own(call, body.ids)
+        await call.record(verb, "dead letters", ids=[str(each) for each in own])
+        return [await act(own)] if own else []
+    narrowed = call.caller.narrowed(filters)
     await call.record(verb, "dead letters", filter=_words(filters), everything=body.everything or None)
-    count = sum([await act(**each, everything=not each) for each in narrowed])
-    return CountView(count=count, dry_run=False)
+    return [await act(**each, everything=not each) for each in narrowed]
 
 
-async def _chosen(
-    call: Call, ids: list[UUID], verb: str, act: Callable[..., Awaitable[int]], *, dry_run: bool
-) -> CountView:
+async def _matching(call: Call, body: DeadChoice) -> int:
+    if body.ids is not None:
+        return len(await _own(call, body.ids))
+    filters = {} if body.filter is None else filters_of(call, body.filter)
+    return sum([await call.hf.dead.count(**each) for each in call.caller.narrowed(filters)])
+
+
+async def _own(call: Call, ids: list[UUID]) -> list[UUID]:
     """Each of them is looked at: somebody else's is passed over, as one that is not there."""
-    unique = list(dict.fromkeys(ids))
-    found = await call.hf.jobs.get_many(unique)
-    own = [job.id for job in found if job is not None and job.state is State.DEAD and call.caller.sees(job)]
-    if dry_run:
-        return CountView(count=len(own), dry_run=True)
-    await call.record(verb, "dead letters", ids=[str(each) for each in own])
-    return CountView(count=await act(own) if own else 0, dry_run=False)
+    found = await call.hf.jobs.get_many(list(dict.fromkeys(ids)))
+    return [job.id for job in found if job is not None and job.state is State.DEAD and call.caller.sees(job)]
 
 
 def _words(filters: dict[str, Any]) -> dict[str, str] | None:

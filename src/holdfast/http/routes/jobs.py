@@ -11,7 +11,7 @@ from pydantic import Field
 
 from holdfast.client.arguments import encode_json
 from holdfast.core.api_key import Scope
-from holdfast.core.errors import JobStateError
+from holdfast.core.errors import JobStateError, NotUnique
 from holdfast.core.explanation import ReasonKind
 from holdfast.core.job import JobInfo
 from holdfast.core.state import State
@@ -20,8 +20,17 @@ from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
 from holdfast.http.event_stream import EVENT_SCHEMA, EventStream, revision_of
 from holdfast.http.problem import Problem
-from holdfast.http.problems import FORBIDDEN, JOB_NOT_FOUND, JOB_STATE, SHUTTING_DOWN, TOO_MANY_STREAMS, retry_after
+from holdfast.http.problems import (
+    FORBIDDEN,
+    JOB_NOT_FOUND,
+    JOB_STATE,
+    NOT_UNIQUE,
+    SHUTTING_DOWN,
+    TOO_MANY_STREAMS,
+    retry_after,
+)
 from holdfast.http.route_table import Routes, Takes
+from holdfast.http.routes.submitting import check_own
 from holdfast.http.views import JobPageView, JobView, View, job_view
 from holdfast.stores.base import CancelAnswer, JobPage
 
@@ -146,14 +155,18 @@ async def cancel_job(call: Called, job_id: JobIdPath, body: CancelBody | None = 
     return CancelView(id=job.id, answer=answer)
 
 
-@routes.post("/jobs/{job_id}/retry", reach=Reach.JOBS, status=202, problems=(JOB_NOT_FOUND, JOB_STATE))
+@routes.post("/jobs/{job_id}/retry", reach=Reach.JOBS, status=202, problems=(JOB_NOT_FOUND, JOB_STATE, NOT_UNIQUE))
 async def retry_job(call: Called, job_id: JobIdPath) -> JobView:
-    """Run a dead job again, with the same id and its whole history."""
+    """Run a dead job again, with its id and history. One that has to be unique stays dead while another is there."""
     job = await call.job(str(job_id))
     if job.state is not State.DEAD:
         raise JobStateError(f"job {job.id} is {job.state}; only a dead job can be run again")
     await call.record("retry", str(job.id))
-    await call.hf.jobs.retry(job.id)
+    try:
+        await call.hf.jobs.retry(job.id)
+    except NotUnique as error:
+        await check_own(call, str(error.job_id), by_key=False)
+        raise
     return job_view(await call.job(str(job.id)), payloads=call.caller.reads_payloads)
 
 

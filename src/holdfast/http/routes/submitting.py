@@ -164,12 +164,12 @@ async def _enqueue(call: Call, body: Submission, key: str | None, *, tag: str | 
         async with asyncio.timeout(call.api.limits.store_s + body.wait_s):
             handle = await task.enqueue(*body.args, **body.kwargs)
     except (IdempotencyConflict, NotUnique) as error:
-        await _check_own(call, str(error.job_id), by_key=isinstance(error, IdempotencyConflict))
+        await check_own(call, str(error.job_id), by_key=isinstance(error, IdempotencyConflict))
         raise
     except TimeoutError:
         raise OutcomeUnknown(f"the store did not answer within {call.api.limits.store_s:g} s") from None
     if handle.existing:
-        await _check_own(call, handle.id, by_key=key is not None)
+        await check_own(call, handle.id, by_key=key is not None)
     return handle
 
 
@@ -182,7 +182,7 @@ async def _check_known(call: Call, queue: str) -> None:
     raise Problem(INVALID_REQUEST, f"{detail}; a key with the scope operate may make it", field="queue")
 
 
-async def _check_own(call: Call, job_id: JobId | str, *, by_key: bool) -> None:
+async def check_own(call: Call, job_id: JobId | str, *, by_key: bool) -> None:
     """Keys, and what makes jobs unique, hold for all queues: they may lead to a job that is not his to hear of."""
     if call.caller.queues is not None:
         [job] = await call.hf.jobs.get_many([job_id])

@@ -8,6 +8,10 @@ from datetime import timedelta
 from holdfast.core.error_words import words_of
 from holdfast.core.job import JobId
 from holdfast.core.options import DEFAULT_PRIORITY
+from holdfast.core.unique import Rekeyed
+from holdfast.core.unique_text import rekeyed_text
+from holdfast.stores.dead import Replayed
+from holdfast.stores.postgres import unique
 from holdfast.stores.postgres.passing import BODY_MISSING, MISSING
 from holdfast.stores.postgres.transaction import Place, Tx
 
@@ -15,8 +19,10 @@ from holdfast.stores.postgres.transaction import Place, Tx
 KEPT_AT_LEAST_S = 3600.0
 
 
-async def replay_jobs(tx: Tx, job_ids: Sequence[JobId]) -> int:
+async def replay_jobs(tx: Tx, job_ids: Sequence[JobId]) -> Replayed:
     """`dead` → `ready` at the tail: a new chapter with a fresh budget; the old one stays on record."""
+    in_the_way = await unique.take_again(tx, job_ids)
+    job_ids = [job_id for job_id in job_ids if job_id not in in_the_way]
     revived = {row[0]: row[1] for row in await tx.fetch("ended.revive", job_ids)}
     await tx.many("ended.close_chapters", list(revived.items()))
     bodies = {row[0]: row for row in await tx.fetch("ended.reopen", list(revived))}
@@ -26,12 +32,17 @@ async def replay_jobs(tx: Tx, job_ids: Sequence[JobId]) -> int:
         await tx.fetch("ended.tell_headless", job_ids, *told)
     again = [bodies[job_id] for job_id in dict.fromkeys(job_ids) if job_id in bodies]
     await tx.enter_ready([Place(row["id"], row["queue"], row["priority"], attached=row["attached"]) for row in again])
-    return len(again)
+    return Replayed(len(again), in_the_way)
 
 
-async def edit_dead(tx: Tx, job_id: JobId, *, payload: bytes) -> bool:
+async def edit_dead(tx: Tx, job_id: JobId, *, payload: bytes, rekeyed: Rekeyed | None = None) -> bool:
     """The arguments of a dead job may be mended before its replay; of no other."""
-    return bool(await tx.value("ended.edit", job_id, payload))
+    edited = await tx.fetch("ended.edit", job_id, payload)
+    text = rekeyed_text(edited[0][0], rekeyed) if edited else None
+    if text is not None and rekeyed is not None:
+        await tx.fetch("ended.claim_anew", job_id, text)
+        await tx.fetch("ended.give_up", rekeyed.before, job_id)
+    return bool(edited)
 
 
 async def purge_dead(tx: Tx, job_ids: Sequence[JobId]) -> int:

@@ -15,6 +15,7 @@ from holdfast.core.gates import Gate, SlotGate, WhenFull
 from holdfast.core.gates_text import gates_text
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
+from holdfast.core.unique_text import unique_text
 from holdfast.stores.base import Conflict, Existing, Full, Hint, Inserted, InsertResult, Taken, Withheld
 from holdfast.stores.judging import Holder, Judged, Taking, UniqueHolder, judge
 from holdfast.stores.postgres import tenants, unique
@@ -282,8 +283,11 @@ async def _bodies(tx: Tx, jobs: Sequence[NewJob]) -> list[tuple[JobId, datetime 
          gates_text(job.gates))
         for job in jobs
     ]  # fmt: skip
-    limits = map(list, zip(*(_limit(job.gates) for job in jobs), strict=True))
-    return [tuple(row) for row in await tx.many("insert_jobs.write_bodies", columns, tx.now, *limits)]
+    limits: list[list[Any]] = [*map(list, zip(*(_limit(job.gates) for job in jobs), strict=True))]
+    statement = "insert_jobs.write_bodies"
+    if any(job.unique is not None for job in jobs):
+        statement, limits = "insert_jobs.write_unique_bodies", [*limits, [unique_text(job.unique) for job in jobs]]
+    return [tuple(row) for row in await tx.many(statement, columns, tx.now, *limits)]
 
 
 def _due_at(tx: Tx, job: NewJob) -> datetime | None:

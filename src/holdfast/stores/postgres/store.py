@@ -16,6 +16,7 @@ from holdfast.core.cause import Cause
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings, last_priorities
 from holdfast.core.settlement import Settlement, Verdict
+from holdfast.core.unique import Rekeyed
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.stores.base import (
@@ -32,6 +33,7 @@ from holdfast.stores.base import (
     Renewal,
     Swept,
 )
+from holdfast.stores.dead import Replayed
 from holdfast.stores.postgres import (
     ended,
     finish,
@@ -291,11 +293,12 @@ class PostgresStore(ClaimVerbs, ApiKeyVerbs):
 
     # ------------------------------------------------------------ dead letters
 
-    async def replay_jobs(self, job_ids: Sequence[JobId]) -> int:
+    async def replay_jobs(self, job_ids: Sequence[JobId]) -> Replayed:
         return await self._do("replay_jobs", partial(ended.replay_jobs, job_ids=job_ids))
 
-    async def edit_dead(self, job_id: JobId, *, payload: bytes) -> bool:
-        return await self._do("edit_dead", partial(ended.edit_dead, job_id=job_id, payload=payload))
+    async def edit_dead(self, job_id: JobId, *, payload: bytes, rekeyed: Rekeyed | None = None) -> bool:
+        edit = partial(ended.edit_dead, job_id=job_id, payload=payload, rekeyed=rekeyed)
+        return await self._do("edit_dead", edit)
 
     async def purge_dead(self, job_ids: Sequence[JobId]) -> int:
         return await self._do("purge_dead", partial(ended.purge_dead, job_ids=job_ids))

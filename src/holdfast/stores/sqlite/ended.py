@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from holdfast.core.job import JobId
 from holdfast.core.state import State
+from holdfast.core.unique import Rekeyed
 from holdfast.stores.base import Swept
+from holdfast.stores.dead import Replayed
 from holdfast.stores.sqlite.end import bury_headless, release
 from holdfast.stores.sqlite.serve import serve_freed, sweep_gates, sweep_slots
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.tenants import Forgetting
 from holdfast.stores.sqlite.transaction import Tx
-from holdfast.stores.sqlite.unique import Dropping
+from holdfast.stores.sqlite.unique import Dropping, give_up, take_again
 
 DEAD = load("dead")
 PRUNE = load("prune_jobs")
@@ -23,10 +25,13 @@ SWEEP = load("sweep")
 KEPT_AT_LEAST_S = 3600.0
 
 
-def replay_jobs(tx: Tx, job_ids: Sequence[JobId]) -> int:
+def replay_jobs(tx: Tx, job_ids: Sequence[JobId]) -> Replayed:
     """`dead` → `ready` at the tail: a new chapter with a fresh budget; the old one stays on record."""
+    in_the_way = take_again(tx, job_ids)
     count = 0
     for job_id in job_ids:
+        if job_id in in_the_way:
+            continue
         row = tx.db.execute(DEAD["revive"], (job_id.bytes,)).fetchone()
         if row is None:
             continue
@@ -37,12 +42,16 @@ def replay_jobs(tx: Tx, job_ids: Sequence[JobId]) -> int:
         tx.db.execute(DEAD["close_chapter"], (job_id.bytes, row[0]))
         queue_up(tx, [(*lane, job_id.bytes, 0, 0, 0)])
         count += 1
-    return count
+    return Replayed(count, in_the_way)
 
 
-def edit_dead(tx: Tx, job_id: JobId, *, payload: bytes) -> bool:
+def edit_dead(tx: Tx, job_id: JobId, *, payload: bytes, rekeyed: Rekeyed | None = None) -> bool:
     """The arguments of a dead job may be mended before its replay; of no other."""
-    return tx.db.execute(DEAD["edit"], {"id": job_id.bytes, "payload": payload}).rowcount == 1
+    if tx.db.execute(DEAD["edit"], {"id": job_id.bytes, "payload": payload}).rowcount != 1:
+        return False
+    if rekeyed is not None:
+        give_up(tx, job_id, rekeyed)
+    return True
 
 
 def purge_dead(tx: Tx, job_ids: Sequence[JobId]) -> int:

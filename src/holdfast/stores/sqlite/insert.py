@@ -10,6 +10,7 @@ from uuid import UUID
 from holdfast.core.gates_text import gates_text
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
+from holdfast.core.unique_text import unique_text
 from holdfast.stores.base import Conflict, Full, Hint, Inserted, InsertResult, Taken, Withheld
 from holdfast.stores.judging import Holder, Judged, Taking, judge
 from holdfast.stores.sqlite import unique
@@ -111,6 +112,7 @@ def _body(tx: Tx, job: NewJob) -> tuple[object, ...]:
         _expires_at(tx, job),
         tx.now,
         gates_text(job.gates) if job.gates else None,
+        unique_text(job.unique) if job.unique is not None else None,
     )
 
 

@@ -25,6 +25,7 @@ from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings
 from holdfast.core.rate import Pace
 from holdfast.core.settlement import Settlement, Verdict
+from holdfast.core.unique import Rekeyed
 from holdfast.core.worker import NewWorker, WorkerInfo
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.threads import in_new_thread
@@ -44,6 +45,7 @@ from holdfast.stores.base import (
     Renewal,
     Swept,
 )
+from holdfast.stores.dead import Replayed
 from holdfast.stores.flow import BreakerInfo, Circumstances, GateInfo, Position, Served, SettingChange
 from holdfast.stores.sqlite import (
     api_keys,
@@ -234,11 +236,12 @@ class SqliteStore:
 
     # ------------------------------------------------------------ dead letters
 
-    async def replay_jobs(self, job_ids: Sequence[JobId]) -> int:
+    async def replay_jobs(self, job_ids: Sequence[JobId]) -> Replayed:
         return await self._writer.submit("replay_jobs", partial(ended.replay_jobs, job_ids=job_ids))
 
-    async def edit_dead(self, job_id: JobId, *, payload: bytes) -> bool:
-        return await self._writer.submit("edit_dead", partial(ended.edit_dead, job_id=job_id, payload=payload))
+    async def edit_dead(self, job_id: JobId, *, payload: bytes, rekeyed: Rekeyed | None = None) -> bool:
+        edit = partial(ended.edit_dead, job_id=job_id, payload=payload, rekeyed=rekeyed)
+        return await self._writer.submit("edit_dead", edit)
 
     async def purge_dead(self, job_ids: Sequence[JobId]) -> int:
         return await self._writer.submit("purge_dead", partial(ended.purge_dead, job_ids=job_ids))

@@ -7,7 +7,9 @@ from uuid import UUID
 
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
-from holdfast.stores.judging import Taking, UniqueHolder
+from holdfast.core.unique import Rekeyed
+from holdfast.core.unique_text import read_unique, rekeyed_text
+from holdfast.stores.judging import Dead, Taking, UniqueHolder, judge_replay
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 from holdfast.stores.sqlite.waiting import cancel_job
@@ -22,8 +24,8 @@ def holder_of(tx: Tx, key: str) -> UniqueHolder | None:
     row = tx.db.execute(SQL["holder"], (key,)).fetchone()
     if row is None or row[1] is None:
         return None
-    job_id, state, created_at, first_at = row
-    return UniqueHolder(UUID(bytes=job_id), State(state), created_at, first_at)
+    job_id, state, created_at, first_at, has_run = row
+    return UniqueHolder(UUID(bytes=job_id), State(state), created_at, first_at, bool(has_run))
 
 
 def brought_forward(job: NewJob, taking: Taking | None, now: float) -> NewJob:
@@ -47,6 +49,29 @@ def replace(tx: Tx, taking: Mapping[JobId, Taking]) -> None:
     for job_id, taken in taking.items():
         if taken.replaces is not None:
             cancel_job(tx, taken.replaces.bytes, reason=f"replaced by {job_id}")
+
+
+def take_again(tx: Tx, job_ids: Sequence[JobId]) -> dict[JobId, JobId]:
+    """The keys of dead jobs that are to run again, for those that may; who else stays dead, because of whom."""
+    found: list[Dead] = []
+    for job_id in dict.fromkeys(job_ids):
+        row = tx.db.execute(SQL["dead"], (job_id.bytes,)).fetchone()
+        claim = None if row is None else read_unique(row[0])
+        if claim is not None:
+            found.append(Dead(job_id, claim, row[1]))
+    judged = judge_replay(found, now=tx.now, unique_holder_of=lambda key: holder_of(tx, key))
+    for key, job in judged.taking.items():
+        tx.db.execute(SQL["take"], (key, job.job_id.bytes, tx.now, job.expires_at))
+    return judged.in_the_way
+
+
+def give_up(tx: Tx, job_id: JobId, rekeyed: Rekeyed) -> None:
+    """The key of a dead job whose arguments are others now; it takes the other one when it is replayed."""
+    row = tx.db.execute(SQL["dead"], (job_id.bytes,)).fetchone()
+    text = None if row is None else rekeyed_text(row[0], rekeyed)
+    if text is not None:
+        tx.db.execute(SQL["claim_anew"], (text, job_id.bytes))
+        tx.db.execute(SQL["give_up"], (rekeyed.before, job_id.bytes))
 
 
 class Dropping:

@@ -9,7 +9,7 @@ from holdfast.core.backpressure import Watermarks
 from holdfast.core.gates import SlotGate
 from holdfast.core.job import KeyClaim, NewJob
 from holdfast.core.queue import QueueSettings
-from holdfast.core.settlement import Bury
+from holdfast.core.settlement import Bury, Retry
 from holdfast.core.state import ENDINGS, LIVE, State
 from holdfast.core.unique import EVER, UniqueClaim, WhenTaken
 from holdfast.stores.base import Conflict, Existing, Full, Inserted, Store, Taken, Withheld
@@ -193,6 +193,18 @@ async def check_putting_off_begins_anew_after_a_run(store: Store) -> None:
     assert found.run_at is not None, f"got {found}"
     waits_s = (found.run_at - found.created_at).total_seconds()
     assert abs(waits_s - LONG_S) < 1e-4, f"the one that runs is not put off any more: {waits_s} s"
+
+
+async def check_putting_off_begins_anew_after_a_run_that_is_to_be_repeated(store: Store) -> None:
+    run = await start(store, unique=UniqueClaim("k"))
+    await apply(store, run.worker, Retry(run.id, run.token, LONG_S, ERROR))
+    newer = one(REPLACE, longest_s=LONG_S, job={"delay_s": 2 * LONG_S})
+    await insert(store, newer)
+    assert await states(store, run.id, newer.id) == [State.CANCELLED, State.SCHEDULED], "it waits for its time as well"
+    found = await info(store, newer.id)
+    assert found.run_at is not None, f"got {found}"
+    waits_s = (found.run_at - found.created_at).total_seconds()
+    assert abs(waits_s - LONG_S) < 1e-4, f"what was put off before has had its run: {waits_s} s"
 
 
 # ---------------------------------------------------------------- batches, other refusals, crowds

@@ -1,5 +1,25 @@
 -- What happens to jobs that have ended: replay, edit, purge, prune. Only a person's word takes a job out of `dead`.
 
+-- name: dead_unique
+-- Those that have to be unique, held as dead as they are, in one order: before their keys, as whoever purges them does.
+-- Programs of before have not kept what was said; it shows where the key is still theirs.
+SELECT d.job_id, coalesce(j.unique_claim, json_build_array(u.key)::text), extract(epoch FROM j.created_at)::float8
+FROM holdfast.dead d JOIN holdfast.job j ON j.id = ANY (ARRAY[d.job_id])
+LEFT JOIN holdfast.unique_key u ON u.job_id = ANY (ARRAY[d.job_id])
+WHERE d.job_id = ANY ($1) AND (j.unique_claim IS NOT NULL OR u.key IS NOT NULL) ORDER BY d.job_id FOR UPDATE OF d
+
+-- name: hold_unique
+-- In one order, and made where they are missing, so that whoever takes one waits for us, and then looks at it again.
+INSERT INTO holdfast.unique_key AS u (key, job_id, first_at, expires_at)
+SELECT * FROM unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::timestamptz[])
+    AS t (key, job_id, first_at, expires_at) ORDER BY t.key
+ON CONFLICT (key) DO UPDATE SET key = excluded.key
+
+-- name: retake_unique
+UPDATE holdfast.unique_key u SET job_id = t.job_id, first_at = t.first_at, expires_at = t.expires_at
+FROM unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::timestamptz[]) AS t (key, job_id, first_at, expires_at)
+WHERE u.key = t.key AND u.job_id <> t.job_id
+
 -- name: revive
 DELETE FROM holdfast.dead d WHERE job_id = ANY ($1) AND EXISTS (SELECT 1 FROM holdfast.job j WHERE j.id = d.job_id)
 RETURNING job_id, token
@@ -26,7 +46,13 @@ RETURNING id, queue, priority, gates IS NOT NULL AS attached
 
 -- name: edit
 WITH held AS (SELECT job_id FROM holdfast.dead WHERE job_id = $1 FOR UPDATE)
-UPDATE holdfast.job j SET payload = $2 FROM held WHERE j.id = held.job_id RETURNING true
+UPDATE holdfast.job j SET payload = $2 FROM held WHERE j.id = held.job_id RETURNING j.unique_claim
+
+-- name: claim_anew
+UPDATE holdfast.job SET unique_claim = $2 WHERE id = $1
+
+-- name: give_up
+DELETE FROM holdfast.unique_key WHERE key = $1 AND job_id = $2
 
 -- name: purge
 DELETE FROM holdfast.dead WHERE job_id = ANY ($1) RETURNING job_id

@@ -12,8 +12,8 @@ SELECT 1 FROM job WHERE id = ?
 
 -- name: body
 INSERT INTO job (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers,
-                 expires_at, created_at, gates)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                 expires_at, created_at, gates, unique_claim)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: timer
 INSERT INTO timer (due_at, job_id, attempt, losses, crashes) VALUES (?, ?, 0, 0, 0)

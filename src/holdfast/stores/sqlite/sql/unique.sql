@@ -5,7 +5,7 @@ SELECT u.job_id,
        coalesce(d.state, CASE WHEN x.job_id IS NOT NULL THEN 'dead' WHEN a.job_id IS NOT NULL THEN 'running'
                               WHEN r.job_id IS NOT NULL THEN 'ready' WHEN t.job_id IS NOT NULL THEN 'scheduled'
                               WHEN p.job_id IS NOT NULL THEN 'parked' WHEN b.job_id IS NOT NULL THEN 'blocked' END),
-       j.created_at, u.first_at
+       j.created_at, u.first_at, coalesce(t.attempt, 0) > 0
 FROM unique_key u JOIN job j ON j.id = u.job_id
 LEFT JOIN done d ON d.job_id = u.job_id LEFT JOIN dead x ON x.job_id = u.job_id
 LEFT JOIN active a ON a.job_id = u.job_id LEFT JOIN ready r ON r.job_id = u.job_id
@@ -15,6 +15,16 @@ WHERE u.key = ?
 
 -- name: take
 INSERT OR REPLACE INTO unique_key (key, job_id, first_at, expires_at) VALUES (?, ?, ?, ?)
+
+-- name: dead
+SELECT j.unique_claim, j.created_at FROM dead x JOIN job j ON j.id = x.job_id
+WHERE x.job_id = ? AND j.unique_claim IS NOT NULL
+
+-- name: claim_anew
+UPDATE job SET unique_claim = ? WHERE id = ?
+
+-- name: give_up
+DELETE FROM unique_key WHERE key = ? AND job_id = ?
 
 -- name: drop_passed
 DELETE FROM unique_key WHERE key IN (SELECT key FROM unique_key WHERE expires_at <= ? LIMIT ?)
