@@ -94,8 +94,8 @@ ONLY_SQLITE = (
     "INSERT OR REPLACE INTO queue_setting (queue, weight) VALUES ('contract', 'x')",
     "INSERT OR REPLACE INTO queue_setting (queue, high, low) VALUES ('contract', 9223372036854775807, 1)",
     "INSERT INTO setting_change (at, by, what, name, before, after) VALUES ('x', 'y', 'z', 'w', '{', '[]')",
-    "INSERT INTO worker (id, host, pid, concurrency, queues, started_at, lease_until)"
-    " VALUES (x'00112233445566778899aabbccddeeff', 'h', 1, 1, 'garbage', 1, 9e9)",
+    """INSERT INTO worker (id, host, pid, concurrency, queues, started_at, lease_until)
+    VALUES (x'00112233445566778899aabbccddeeff', 'h', 1, 1, 'garbage', 1, 9e9)""",
 )  # fmt: skip
 ONLY_POSTGRES = (
     *(f"INSERT INTO breaker (name, recent) VALUES ('b', '{recent}')" for recent in (
@@ -168,7 +168,13 @@ def _run(place: _Place, scenario: Callable[..., Awaitable[None]], *statements: s
 async def _go_on(store: Store) -> None:
     """Jobs of every kind are claimed, fail, come back and end; every report answers."""
     worker = await enlist(store)
-    ordinary: list[dict[str, Any]] = [{}, {"gates": (LIMIT,)}, {"gates": (RATE,)}, {"tenant": "acme"}, {"tenant": "other"}]
+    ordinary: list[dict[str, Any]] = [
+        {},
+        {"gates": (LIMIT,)},
+        {"gates": (RATE,)},
+        {"tenant": "acme"},
+        {"tenant": "other"},
+    ]
     jobs = await insert(store, a_job(task="t"), *(a_job(**each) for each in ordinary))
     [probe] = await insert(store, a_job(gates=(BREAKER,)))
     first = await claim(store, worker)

@@ -133,6 +133,11 @@ def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
     default = after.json_lines[1]
     assert (default["weight"], default["weights"]["bulk"], default["high_watermark"]) == (0.5, 0, 2)
     assert purged.out == "4\n"
+    shares = [
+        hold("queues", "weights", "default", *words, "--url", shop.url, "--json", cwd=shop.path).json["weights"]
+        for words in (["low=7"], ["--default"])
+    ]
+    assert [(each["bulk"], each["low"]) for each in shares] == [(0, 7), (1, 3)], "what is not named stays as it is"
     noted = hold("queues", "pause", "defualt", "--url", shop.url, cwd=shop.path)
     assert noted.err == "note: queue defualt has had no job yet\n"
 

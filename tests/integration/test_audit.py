@@ -83,6 +83,7 @@ async def test_every_change_is_on_record_with_who_when_before_and_after() -> Non
             lambda hf: hf.queues.set_weights("default", priorities=dict.fromkeys(PRIORITIES, 0)),
             "weights: all of them are 0; give at least one priority a positive weight",
         ),
+        (lambda hf: hf.queues.set_weights("default", priorities={}), "priorities={}: names none; to go back"),
         (lambda hf: hf.queues.set_weights("default", priorities={"hihg": 1}), "weights: there is no priority 'hihg'"),
     ],
 )

@@ -155,30 +155,37 @@ async def weights(
     weight: Annotated[
         float | None, typer.Option("--weight", "-w", metavar="NUMBER", help="Share of the queue against others.")
     ] = None,
+    default: Annotated[bool, typer.Option("--default", help="Back to the weights that are built in.")] = False,
 ) -> None:
     """Change a queue's share of the workers.
 
     Its share against other queues, or the shares of its priorities among themselves.
 
-    Workers take it up within a second. Weight 0 means: only when nothing else is ready. Priorities that are not named
-    get their default weight. A queue that neither the store nor the app has heard of is refused.
+    Workers take it up within a second. Weight 0 means: only when nothing else is ready. What is left out stays as it
+    is, also the priorities that are not named. A queue that neither the store nor the app has heard of is refused.
 
     \b
     holdfast queues weights reports --weight 0.5
     holdfast queues weights default critical=80 bulk=0
+    holdfast queues weights default --default
     """
     shares = dict(_share(word) for word in priorities or [])
-    if weight is None and not shares:
+    if default and (weight is not None or shares):
+        raise Refused("give either weights or --default", hint="`holdfast queues weights mail bulk=0`")
+    if not default and weight is None and not shares:
         raise Refused("no weight was given", hint="`--weight 0.5`, or priorities as in `bulk=0`")
     async with session.opened() as hf:
-        await hf.queues.set_weights(queue, weight=weight, priorities=shares or None)
+        if default:
+            await hf.queues.clear_weights(queue)
+        else:
+            await hf.queues.set_weights(queue, weight=weight, priorities=shares or None)
         [now] = [each for each in await hf.queues.list() if each.name == queue]
     fields = queue_fields(now)
     session.out.done(
         f"queue {queue} has weight {now.settings.weight:g}"
         + (
             f", priorities {' '.join(f'{name}={share:g}' for name, share in fields['weights'].items())}"
-            if shares
+            if shares or default
             else ""
         ),
         {"name": queue, "weight": fields["weight"], "weights": fields["weights"]},

@@ -70,8 +70,9 @@ class Queues:
     ) -> None:
         """Share of this queue against others (`weight`), and of its priorities among themselves, by name.
 
-        0 means only when nothing else is ready. What is left out stays as it is. A queue that neither the store nor
-        this app has heard of is refused: the weight of a slip of the pen would do nothing, in silence.
+        0 means only when nothing else is ready. What is left out stays as it is, also priorities that are not named;
+        `clear_weights` goes back to what is built in. A queue that neither the store nor this app has heard of is
+        refused: the weight of a slip of the pen would do nothing, in silence.
         """
         changes: dict[str, object] = {}
         if weight is None and priorities is None:
@@ -85,7 +86,10 @@ class Queues:
         if priorities is not None:
             if not isinstance(priorities, Mapping):
                 raise InvalidOptions(f"priorities={shown(priorities)}: needs a mapping from names to weights")
-            changes["weights"] = check_weights(priorities)
+            if not priorities:
+                raise InvalidOptions("priorities={}: names none; to go back to what is built in, clear the weights")
+            check_weights(priorities)
+            changes["weights"] = dict(priorities)
         await self._refuse_unknown(queue)
         said = [] if weight is None else [f"weight {weight:g}"]
         said += [f"{name}={share:g}" for name, share in (priorities or {}).items()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -13,7 +12,7 @@ from holdfast.core.queue import MOST_SAMPLED, RATES_OVER_S, QueueInfo, QueueRate
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
 from holdfast.stores.job_reports import value_of
-from holdfast.stores.queue_rows import from_row, rates_of, to_row
+from holdfast.stores.queue_rows import changed, from_row, rates_of, to_row
 from holdfast.stores.rule_rows import queue_words
 from holdfast.stores.sqlite.gates import free_left_to_last, free_reserved, step_forward
 from holdfast.stores.sqlite.rules import record_change
@@ -26,8 +25,7 @@ SQL = load("queues")
 def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[str] | None, by: str) -> None:
     """Replace a queue's settings, or only some of them; gates follow at the next insert or claim."""
     before = queue_settings(tx.db).get(queue, QueueSettings())
-    if only is not None:
-        settings = replace(before, **{name: getattr(settings, name) for name in only})
+    settings = changed(before, settings, only)
     tx.db.execute(SQL["set"], (queue, *to_row(settings)))
     record_change(tx, by=by, what="queue", name=queue, before=queue_words(before), after=queue_words(settings))
     last = last_priorities(settings)
