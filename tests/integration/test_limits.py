@@ -228,7 +228,7 @@ def test_a_key_that_is_too_long_or_cannot_be_stored_is_kept_as_a_digest(key: str
     [
         (lambda **_: None, "t: key= of concurrency='task:t' said None: which one it is has to be told"),
         (lambda **_: object(), "which cannot be written as JSON"),
-        (lambda to: to, "t: key= of concurrency='task:t' raised TypeError: "),
+        (lambda to, **_: to / 2, "t: key= of concurrency='task:t' raised TypeError: "),
     ],
 )
 @scene

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.integration.scene import PATIENCE_S, scene
 
-from holdfast import Debounce, Holdfast, InvalidOptions, NotUnique, Throttle, Unique
+from holdfast import Debounce, Holdfast, InvalidArguments, InvalidOptions, NotUnique, Throttle, Unique
 from holdfast.client.request import build_job
 from holdfast.core.state import LIVE, State
 from holdfast.core.unique import EVER, WhenTaken
@@ -158,3 +158,19 @@ async def test_the_same_value_of_another_argument_is_another_call() -> None:
         by_b = await task.options(unique=Unique(by="b", when_taken="existing")).enqueue(9, 1)
         assert by_b.id != by_a.id
         assert (await task.options(unique=Unique(by="b", when_taken="existing")).enqueue(8, 1)).id == by_b.id
+
+
+@scene
+async def test_a_function_that_cannot_tell_which_calls_are_the_same_refuses_them() -> None:
+    hf = Holdfast(":memory:")
+
+    @hf.task(name="report", unique=Unique(by=lambda day: {"mon": "x"}.get(day)))
+    async def report(day: str) -> None: ...
+
+    async with hf:
+        await report.enqueue("mon")
+        with pytest.raises(
+            InvalidArguments, match=r"^report: by= of unique= said None: which calls are the same has to"
+        ):
+            await report.enqueue("tue")
+        assert len(await hf.jobs.list()) == 1

@@ -12,7 +12,7 @@ from holdfast.client.operator import Operator
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.gates import Barrier, Rules
 from holdfast.core.limit_options import Limit, Rate, check_size
-from holdfast.core.names import check_name
+from holdfast.core.names import check_limit_name, check_name
 from holdfast.core.rate import Pace, next_token_at, parse_pace
 from holdfast.core.task import Registry
 from holdfast.stores.flow import GateInfo
@@ -80,7 +80,7 @@ class Limits:
         stays as it is. A pace for what tasks of this app declare as a `Limit`, and a size for a `Rate`, are refused:
         they would hold for nothing. `by` says who it was; it is the user of this process otherwise.
         """
-        _check(name)
+        check_limit_name(name)
         if size is None and rate is None:
             raise InvalidOptions(f"limit {name!r}: nothing was given; give size= or rate=, or clear it")
         if burst is not None and rate is None:
@@ -174,17 +174,6 @@ def kinds_of(name: str, declared: Declared) -> Collection[Kind]:
     if name not in declared or any(name.startswith(f"{kind}:") for kind in _WHOLES):
         return _KINDS.values()
     return {"concurrency" if isinstance(each, Limit) else "rate" for each in declared[name]}
-
-
-def _check(name: str) -> None:
-    """What is of a whole task or queue has to be of one that there can be: for any other it would do nothing."""
-    check_name("limit", name)
-    for kind in _WHOLES:
-        if name.startswith(f"{kind}:"):
-            try:
-                check_name(kind, name.removeprefix(f"{kind}:"))
-            except InvalidOptions as error:
-                raise InvalidOptions(f"limit {name!r}: {error}") from None
 
 
 T = TypeVar("T", Limit, Rate)

@@ -13,9 +13,9 @@ from typing import Final, Literal, TypeAlias, cast, get_args
 from holdfast.core.breaker import MOST_FAILURES, BreakerGate
 from holdfast.core.durations import Seconds, seconds
 from holdfast.core.errors import InvalidOptions
-from holdfast.core.exception_names import ExceptionRef, name_of, refs_of
+from holdfast.core.exception_names import NAME_HINT, ExceptionRef, can_be_name, name_of, refs_of
 from holdfast.core.gates import MOST_AT_ONCE, WhenFull
-from holdfast.core.names import check_name
+from holdfast.core.names import check_limit_name, check_name
 from holdfast.core.rate import Pace, parse_pace
 from holdfast.core.shown import shown
 
@@ -49,7 +49,7 @@ class Limit:
         check_size("Limit: size", self.size)
         _check_key("Limit", self.key)
         if self.name is not None:
-            check_name("limit", self.name)
+            check_limit_name(self.name)
         if self.when_full not in _POLICIES:
             raise InvalidOptions(f"Limit: when_full={shown(self.when_full)} must be one of {', '.join(_POLICIES)}")
 
@@ -78,7 +78,7 @@ class Rate:
         object.__setattr__(self, "parsed", parse_pace(self.pace, burst=self.burst))
         _check_key("Rate", self.key)
         if self.name is not None:
-            check_name("limit", self.name)
+            check_limit_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,9 @@ class Breaker:
             raise InvalidOptions(
                 f"Breaker {self.name!r}: on={shown(self.on)} must be a list of exception types or names, one at least"
             )
+        for name in names:
+            if not can_be_name(name):
+                raise InvalidOptions(f"Breaker {self.name!r}: on={shown(name)} can be no exception's name; {NAME_HINT}")
         return tuple(name for name in names if name is not None)
 
 
