@@ -188,7 +188,7 @@ OF_USERS = (
         "gates",
         "a limit of a task or queue that there cannot be is refused",
         "src/holdfast/client/limits.py",
-        "        _check(name)",
+        "        check_limit_name(name)",
         "        pass",
         ("tests/attacks/test_limits_of_nothing.py",),
     ),

@@ -44,6 +44,8 @@ class Queues:
     async def pause(self, queue: str, *, by: str = "") -> None:
         """Nothing more of this queue is started, in any process; running jobs go on.
 
+        Also of one that has had no job yet: a pause may come before a deploy. `known()` tells a slip of the pen.
+
         `by` says who it was, here and below; it is the user of this process otherwise.
         """
         await self._change(queue, "paused", by, paused=True)
@@ -123,7 +125,7 @@ class Queues:
         low_age_s: float | Unset | None = UNSET,
         by: str = "",
     ) -> None:
-        """At `high` ready jobs the queue stops accepting, at `low` it accepts again.
+        """At `high` jobs that are ready or parked the queue stops accepting, at `low` it accepts again.
 
         The same by the age of its oldest ready job, in seconds, beside that or instead of it; both None: no such marks.
         What is left out stays as it is.

@@ -19,6 +19,8 @@ class _Said(NamedTuple):
 
 def check_namesakes(task: str, options: TaskOptions, others: Iterable[tuple[str, TaskOptions]]) -> None:
     """InvalidOptions names both tasks. Which keys a limit has, and which errors count, is for each task to say."""
+    if not options.flows:
+        return
     known: dict[tuple[str, str], tuple[str, _Said]] = {}
     for other, said_by_it in others:
         for said in _said(other, said_by_it):

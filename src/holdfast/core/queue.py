@@ -17,7 +17,7 @@ class QueueSettings:
     paused: bool = False
     """Whether nothing more of it is started."""
     watermarks: Watermarks | None = None
-    """Ready jobs at which it stops accepting (`high`), and accepts again (`low`)."""
+    """Ready and parked jobs at which it stops accepting (`high`), and accepts again (`low`)."""
     weight: float = 1.0
     """Share of this queue against others; a lane's share is queue weight × priority weight."""
     weights: Mapping[str, float] | None = None

@@ -69,6 +69,8 @@ class Full(NamedTuple):
     age_s: float | None = None  # how long its oldest job has waited, where that matters
     draining: bool = False
     """An operator has closed it: to wait is of no use."""
+    parked: int = 0
+    """Of the depth, those that wait for something else than a worker."""
 
 
 class Withheld(NamedTuple):
