@@ -108,9 +108,10 @@ class Limits:
         check_name("limit", name)
         who = self._operator.named(by)
         rules = await self._store.rules()
-        if name not in rules.sizes and name not in rules.paces:
+        was_set = name in rules.sizes or name in rules.paces
+        await self._store.set_limit(name, size=None, pace=None, by=who)  # also where what is there counts as not set
+        if not was_set:
             return False
-        await self._store.set_limit(name, size=None, pace=None, by=who)
         self._operator.tell("limit", name, "as the code says", who)
         return True
 

@@ -13,10 +13,13 @@ from holdfast.core.shown import shown
 
 def check_asked(function: Callable[..., Any], options: TaskOptions, provided: Collection[str], *, what: str) -> None:
     """They get every argument by its name; refused is only one of which it is certain that it would always fail."""
+    all_asked = list(_asked(options))
+    if not all_asked:
+        return
     passed = [each for each in inspect.signature(function).parameters.values() if each.name not in provided]
     names = [each.name for each in passed if each.kind is not inspect.Parameter.VAR_KEYWORD]
     any_others = len(names) < len(passed)  # callers may pass what is not named
-    for option, asked in _asked(options):
+    for option, asked in all_asked:
         try:
             signature = inspect.signature(asked)
         except (TypeError, ValueError):  # one that does not tell
