@@ -104,10 +104,10 @@ class Config:
     )
     wait_s: float = _setting(5.0, "Seconds that an enqueue waits while its queue is full.", low=0, high=3_600)
     high_watermark: int = _setting(
-        10_000, "Ready jobs in a queue from which on enqueues wait.", low=1, high=1_000_000_000
+        10_000, "Ready and parked jobs in a queue from which on enqueues wait.", low=1, high=1_000_000_000
     )
     low_watermark: int = _setting(
-        2_000, "Ready jobs to which a full queue has to drain to accept again.", low=0, high=1_000_000_000
+        2_000, "Ready and parked jobs to which a full queue has to drain to accept again.", low=0, high=1_000_000_000
     )
     payload_limit: int = _setting(
         1024 * _KIB, "Bytes that a job's arguments may take as JSON.", low=_KIB, high=64 * 1024 * _KIB

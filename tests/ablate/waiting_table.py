@@ -56,9 +56,9 @@ WHILE_WAITING = (
         "rule 7",
         "PostgreSQL: a reap does not wait for a limit that is held elsewhere",
         POSTGRES + "end.py",
-        """    tx.freed |= {Barred(Barrier(kind), key) for kind, key in""",
+        """    tx.freed |= set(places_of_rows(""",
         """    await tx.fetch("serving.look_after", ["limit"], ["k"], True)
-    tx.freed |= {Barred(Barrier(kind), key) for kind, key in""",
+    tx.freed |= set(places_of_rows(""",
         (IN_HAND, "-k", "reap"),
     ),
     Ablation(

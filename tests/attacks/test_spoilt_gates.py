@@ -21,7 +21,15 @@ from holdfast.stores.sqlite import SqliteStore
 from holdfast.testing.contracts.arrange import PLENTY, a_job, claim, enlist, finish, insert, start, state, states
 
 ONE = (SlotGate("k", 1),)
-SPOILT = ("garbage", "{}", "[[]]", "[1]", '[["newer","k",1]]', '[["limit","k"]]', '[["limit","k","1","","wait"]]')
+SPOILT = (
+    "garbage", "{}", "[[]]", "[1]", '[["newer","k",1]]', '[["limit","k"]]', '[["limit","k","1","","wait"]]',
+    '[["rate","r",1,0,1,""]]', '[["rate","r",1e999,1,1,""]]', '[["rate","r",1,1e999,3,""]]',
+    '[["rate","r",1,NaN,3,""]]',
+    '[["rate","r",1,1,0,""]]', '[["rate","r",1e300,1e-300,1,""]]', f'[["rate","r",1,1,{"9" * 30},""]]',
+    '[["limit","\\ud800",1,"","wait"]]', '[["limit","a\\u0000b",1,"","wait"]]', f'[["limit","k",{"9" * 30},"","wait"]]',
+    '[["breaker","b",1,1e999,1]]', '[["breaker","b",1,1,NaN]]', '[["breaker","b",0,1,1]]',
+    '[["breaker","\\ud800",1,1,1]]',
+)  # fmt: skip
 
 
 class _Place:

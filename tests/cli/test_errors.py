@@ -43,6 +43,12 @@ TABLE: tuple[tuple[tuple[str, ...], int, str, str], ...] = (
     (("queues", "purge", "no", *STORE), 4, "there is no queue 'no'", "`holdfast queues list`"),
     (("queues", "pause", "a b", *STORE), 2, "queue name 'a b' has ' ' at position 2", ""),
     (("queues", "weights", "default", *STORE), 2, "no weight was given", "`bulk=0`"),
+    (
+        ("queues", "weights", "default", "bulk=0", "--default", *STORE),
+        2,
+        "give either weights or --default",
+        "`holdfast",
+    ),
     (("queues", "weights", "default", "bulk:0", *STORE), 2, "'bulk:0' is not a priority's weight", "`bulk=0`"),
     (("queues", "watermarks", "a", "--high", "1", "--low", "2", *STORE), 2, "low", ""),
     (("queues", "watermarks", "a", "--high", "1", *STORE), 2, "give both high= and low=", ""),

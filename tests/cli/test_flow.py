@@ -18,6 +18,10 @@ from holdfast import Breaker, Holdfast, Limit
 hf = Holdfast("sqlite:///limited.db")
 
 
+@hf.task(name="fetch", concurrency=Limit(7, name="api"))
+async def fetch() -> None: ...
+
+
 @hf.task(name="charge", concurrency=Limit(2, key=lambda who: who), rate="100/m", breaker=Breaker("bank"), queue="money")
 async def charge(who: str) -> None: ...
 """
@@ -40,7 +44,11 @@ def test_limits_are_listed_set_and_cleared(limited: Path) -> None:
     again = hold("limits", "clear", "task:charge", *app, cwd=limited)
     none = hold("limits", "set", "x", *app, cwd=limited)
     zero = hold("limits", "set", "x", "--size", "0", *app, cwd=limited)
+    kind = hold("limits", "set", "api", "--rate", "1/s", *app, cwd=limited)
+    unaware = hold("limits", "set", "api", "--rate", "1/s", *store, cwd=limited)
+    in_vain = hold("limits", "list", *app, cwd=limited)
     assert declared.out == (
+        "api\tconcurrency\t7\t0\t0\tcode\t-\n"
         "task:charge/…\tconcurrency\t2\t0\t0\tcode\t-\ntask:charge\trate\t100/m (burst 100)\t-\t0\tcode\t-\n"
     )
     assert changed.out == "limit task:charge: 5 and 10/s (burst 10)\n"
@@ -55,6 +63,12 @@ def test_limits_are_listed_set_and_cleared(limited: Path) -> None:
     assert (again.code, again.err.splitlines()[0]) == (4, "holdfast: nothing is set for limit 'task:charge'")
     assert (none.code, none.err.splitlines()[0]) == (2, "holdfast: neither a size nor a rate was given")
     assert zero.code == 2
+    assert (kind.code, kind.err.splitlines()[0]) == (
+        2,
+        "holdfast: 'api' is a concurrency limit: give size=, and no rate=",
+    )
+    assert unaware.err == "note: no rate called api is in use, or declared by the app\n"
+    assert in_vain.out.splitlines()[1] == "api\trate\t-\t-\t0\toperator, to no effect\t-"
     assert "size=0 must be a whole number from 1 to 1,000,000" in zero.err
 
 
@@ -82,7 +96,7 @@ def test_tasks_and_tenants_are_paused_and_resumed(limited: Path) -> None:
     tenants = hold("tenants", "list", *app, cwd=limited)
     tenant_again = hold("tenants", "resume", "acme", *app, cwd=limited)
     assert (paused.out, paused.err) == ("task charge is paused\n", "")
-    assert listed.out == "charge\tpaused\tmoney\n"
+    assert listed.out == "charge\tpaused\tmoney\nfetch\topen\tdefault\n"
     assert unknown.err == "note: task chrage has had no job yet\n"
     assert resumed.json == {"name": "charge", "paused": False}
     assert (tenant.out, tenant.err) == ("tenant acme is paused\n", "note: tenant acme has had no job yet\n")

@@ -167,10 +167,16 @@ def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
     assert listed.out.splitlines()[1].split("\t")[:3] == ["default", "paused", "3"]
     assert resumed.out == "queue default is open\n"
     assert weighted.out.startswith("queue default has weight 0.5, priorities ")
-    assert bounded.out.startswith("queue default stops accepting at 2 ready jobs")
+    assert bounded.out.startswith("queue default stops accepting at 2 ready and parked jobs")
     default = after.json_lines[1]
     assert (default["weight"], default["weights"]["bulk"], default["high_watermark"]) == (0.5, 0, 2)
     assert purged.out == "4\n"
+    one, back = (
+        hold("queues", "weights", "default", *words, "--url", shop.url, cwd=shop.path)
+        for words in (["low=7", "--json"], ["--default"])
+    )
+    assert (one.json["weights"]["bulk"], one.json["weights"]["low"]) == (0, 7), "what is not named stays as it is"
+    assert back.out == "queue default has weight 1, priorities as built in\n"
     noted = hold("queues", "pause", "defualt", "--url", shop.url, cwd=shop.path)
     assert noted.err == "note: queue defualt has had no job yet\n"
 

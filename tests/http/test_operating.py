@@ -125,6 +125,14 @@ async def test_a_queue_is_paused_drained_weighed_and_purged() -> None:
         patched = await client.patch("/queues/mail/weights", json={"weight": 3, "priorities": {"low": 7}})
         assert patched.json()["weight"] == 3.0
         assert patched.json()["priorities"] | {"low": 7.0} == patched.json()["priorities"]
+        other = await client.patch("/queues/mail/weights", json={"priorities": {"bulk": 0}})
+        assert (other.json()["priorities"]["bulk"], other.json()["priorities"]["low"]) == (0.0, 7.0), (
+            "what is left out stays"
+        )
+        rest = {"critical": 0, "high": 0, "normal": 0, "low": 0}
+        assert (await client.patch("/queues/mail/weights", json={"priorities": rest})).status_code == 422
+        assert (await client.patch("/queues/mail/weights", json={"priorities": {}})).status_code == 422
+        assert (await client.get("/queues/mail/weights")).json() == other.json()
         assert (await client.delete("/queues/mail/weights")).json() == weights
         marked = await client.patch(
             "/queues/mail/watermarks", json={"high": 10, "low": 5, "high_age_s": 60, "low_age_s": 1}
@@ -134,7 +142,7 @@ async def test_a_queue_is_paused_drained_weighed_and_purged() -> None:
         slip = await client.patch("/queues/maill/weights", json={"weight": 3})
         assert (slip.status_code, "did you mean 'mail'" in slip.json()["detail"]) == (422, True)
         assert (await client.post("/queues/mail/purge", json={"reason": "a mistake"})).json() == {"count": 3}
-        assert len(await _record(api)) == 7
+        assert len(await _record(api)) == 8
 
 
 @scene

@@ -83,6 +83,7 @@ async def test_every_change_is_on_record_with_who_when_before_and_after() -> Non
             lambda hf: hf.queues.set_weights("default", priorities=dict.fromkeys(PRIORITIES, 0)),
             "weights: all of them are 0; give at least one priority a positive weight",
         ),
+        (lambda hf: hf.queues.set_weights("default", priorities={}), "priorities={}: names none; to go back"),
         (lambda hf: hf.queues.set_weights("default", priorities={"hihg": 1}), "weights: there is no priority 'hihg'"),
     ],
 )
@@ -135,3 +136,13 @@ async def test_of_two_operators_at_once_neither_takes_back_what_the_other_says()
             assert (limit.size, rate.rate) == (size, f"{size}/s")
         changes = await hf.audit.list()
         assert [each.before for each in changes[:-1]] == [each.after for each in changes[1:]]
+
+
+@scene
+async def test_a_limit_that_somebody_has_spoilt_in_the_store_is_cleared_away(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    async with Holdfast(url_of(path)) as hf:
+        by_hand(path, "INSERT INTO rule VALUES ('limit', 'queue:default', -5, 9e999, 'x', NULL)")
+        assert not await hf.limits.clear("queue:default"), "it counts as not set"
+        assert await hf.audit.list() == []
+        assert by_hand(path, "SELECT name FROM rule") == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.integration.scene import PATIENCE_S, Heard, scene, until, url_of
 
-from holdfast import Holdfast, QueueFull, RetryPolicy, current_job
+from holdfast import Holdfast, QueueFull, Rate, RetryPolicy, current_job
 from holdfast.core.state import State
 from holdfast.telemetry.events import QueueClosed
 
@@ -39,6 +39,32 @@ async def test_a_full_queue_refuses_after_the_wait_and_says_when_to_come_again()
         assert len(await hf.jobs.list()) == 10
         # Another queue is not full.
         await work.options(wait=0, queue="other").enqueue()
+
+
+@scene
+async def test_a_queue_that_is_full_of_parked_jobs_says_so_and_what_helps() -> None:
+    hf = small()
+
+    @hf.task(rate=Rate("1/h"))
+    async def work() -> str:
+        return "done"
+
+    async with hf, hf.worker():
+        closed = Heard(hf, QueueClosed)
+        first = await work.enqueue()
+        assert await first.result(timeout=PATIENCE_S) == "done"
+        for _ in range(10):
+            await until(await work.enqueue(), State.PARKED)
+        with pytest.raises(QueueFull) as caught:
+            await work.options(wait=0).enqueue()
+        assert str(caught.value) == (
+            "queue 'default' is full: 0 jobs are ready and 10 are parked (high watermark 10) and it accepts more once "
+            "it has drained to 4; nothing was enqueued; try again in 5 s, see what the parked ones wait for, as more "
+            "workers change nothing there (`holdfast jobs list --state parked`, `holdfast jobs explain ID`), or raise "
+            "the watermarks"
+        )
+        assert (caught.value.depth, caught.value.parked) == (10, 10)
+        assert await closed.next(QueueClosed) == QueueClosed("default", 10, 10)
 
 
 @scene

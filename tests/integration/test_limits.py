@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.integration.scene import PATIENCE_S, scene, until
 
-from holdfast import Holdfast, InvalidArguments, JobCancelled, JobHandle, Limit, Rate, TaskDefaults
+from holdfast import Holdfast, InvalidArguments, InvalidOptions, JobCancelled, JobHandle, Limit, Rate, TaskDefaults
 from holdfast.client.request import build_job
 from holdfast.core.gates import RateGate, SlotGate, WhenFull
 from holdfast.core.rate import Pace
@@ -228,7 +228,7 @@ def test_a_key_that_is_too_long_or_cannot_be_stored_is_kept_as_a_digest(key: str
     [
         (lambda **_: None, "t: key= of concurrency='task:t' said None: which one it is has to be told"),
         (lambda **_: object(), "which cannot be written as JSON"),
-        (lambda to: to, "t: key= of concurrency='task:t' raised TypeError: "),
+        (lambda to, **_: to / 2, "t: key= of concurrency='task:t' raised TypeError: "),
     ],
 )
 @scene
@@ -259,3 +259,38 @@ def test_the_same_from_code_without_an_event_loop() -> None:
         assert (rate.kind, rate.key, rate.rate, rate.burst) == ("rate", "task:work", "5/s", 1)
         hf.sync.limits.set("task:work", size=3)
         assert [each.size or each.rate for each in hf.sync.limits.list()] == [3, "5/s"]
+
+
+@scene
+async def test_what_would_hold_for_nothing_is_refused_and_never_shown_as_in_force() -> None:
+    hf = Holdfast(":memory:")
+
+    @hf.task(name="charge", concurrency=[Limit(5, name="stripe"), Limit(1, name="both")], rate=Rate("9/s", name="both"))
+    async def charge() -> None: ...
+
+    @hf.task(name="locate", rate=Rate("5/s", name="maps"))
+    async def locate() -> None: ...
+
+    async with hf:
+        for sizes in ({}, {"size": 1}):
+            with pytest.raises(InvalidOptions, match=r"^'stripe' is a concurrency limit: give size=, and no rate=$"):
+                await hf.limits.set("stripe", rate="1/h", **sizes)
+        with pytest.raises(InvalidOptions, match=r"^'maps' is a rate: give rate=, and no size=$"):
+            await hf.limits.set("maps", size=1)
+        assert await hf.audit.list() == []
+        await hf.limits.set("both", size=2, rate="1/s")
+        await hf.limits.set("task:charge", rate="1/s")
+        await hf.limits.set("new", size=1)
+        # As another program, or an earlier version, could say it:
+        await hf._open_store().set_limit("stripe", size=None, pace=Pace(1, 3600, 1), by="me")
+        found = {(each.name, each.kind): (each.said_by, each.in_force) for each in await hf.limits.list()}
+        assert found == {
+            ("both", "concurrency"): ("operator", True),
+            ("both", "rate"): ("operator", True),
+            ("maps", "rate"): ("code", True),
+            ("new", "concurrency"): ("operator", True),
+            ("stripe", "concurrency"): ("code", True),
+            ("stripe", "rate"): ("operator", False),
+            ("task:charge", "rate"): ("operator", True),
+        }
+        assert await hf.limits.clear("stripe"), "it can be taken back"

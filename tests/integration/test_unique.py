@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 from tests.integration.scene import PATIENCE_S, scene
 
-from holdfast import Debounce, Holdfast, InvalidOptions, JobFailed, NotUnique, RetryPolicy, Throttle, Unique
+from holdfast import (
+    Debounce,
+    Holdfast,
+    InvalidArguments,
+    InvalidOptions,
+    JobFailed,
+    NotUnique,
+    RetryPolicy,
+    Throttle,
+    Unique,
+)
 from holdfast.client.request import build_job
 from holdfast.core.state import LIVE, State
 from holdfast.core.unique import EVER, WhenTaken
@@ -237,3 +247,19 @@ async def test_an_edit_keeps_what_only_the_call_has_said_to_be_unique() -> None:
         with pytest.raises(NotUnique) as caught:
             await hf.dead.replay(dead.id)
         assert caught.value.job_id == newer.id
+
+
+@scene
+async def test_a_function_that_cannot_tell_which_calls_are_the_same_refuses_them() -> None:
+    hf = Holdfast(":memory:")
+
+    @hf.task(name="report", unique=Unique(by=lambda day: {"mon": "x"}.get(day)))
+    async def report(day: str) -> None: ...
+
+    async with hf:
+        await report.enqueue("mon")
+        with pytest.raises(
+            InvalidArguments, match=r"^report: by= of unique= said None: which calls are the same has to"
+        ):
+            await report.enqueue("tue")
+        assert len(await hf.jobs.list()) == 1

@@ -160,7 +160,9 @@ async def _contents(hf: Holdfast, *, app: str) -> list[Finding]:
         _names(queues, lambda queue: not queue.accepting),
         _names(queues, lambda queue: queue.settings.paused),
     )
-    say(bool(full), "full queues", full or "none", "add workers, or raise the watermarks: `holdfast queues watermarks`")
+    say(
+        bool(full), "full queues", full or "none", "add workers, see what parked jobs wait for, or raise the watermarks"
+    )
     say(bool(paused), "paused queues", paused or "none", "`holdfast queues resume NAME`, if that is not meant")
     parked = sum(queue.parked for queue in queues)
     why = "`holdfast jobs list --state parked` shows them, `holdfast jobs explain ID` says what each waits for"

@@ -13,6 +13,8 @@ from holdfast.cli.output import Column
 from holdfast.cli.session import Session, command, noun
 from holdfast.client.limits import LimitInfo
 
+_WORDS = {"concurrency": "limit", "rate": "rate"}
+
 group = noun("Concurrency limits and rates: who runs and waits, and other sizes for them.")
 
 NameArgument = Annotated[
@@ -21,9 +23,15 @@ NameArgument = Annotated[
 
 
 def _allowed(limit: LimitInfo) -> str:
+    if not limit.in_force:
+        return "-"
     if limit.kind == "concurrency":
         return "-" if limit.size is None else str(limit.size)
     return "-" if limit.rate is None else f"{limit.rate} (burst {limit.burst})"
+
+
+def _said_by(limit: LimitInfo) -> str | None:
+    return limit.said_by or None if limit.in_force else f"{limit.said_by}, to no effect"
 
 
 _COLUMNS = (
@@ -32,7 +40,7 @@ _COLUMNS = (
     Column[LimitInfo]("allowed", _allowed),
     Column[LimitInfo]("held", lambda limit: limit.held if limit.kind == "concurrency" else None, rank=1),
     Column[LimitInfo]("waiting", lambda limit: limit.waiting, rank=2),
-    Column[LimitInfo]("said by", lambda limit: limit.said_by or None, rank=4),
+    Column[LimitInfo]("said by", _said_by, rank=4),
     Column[LimitInfo]("next at", lambda limit: limit.next_at, rank=5),
 )
 
@@ -66,7 +74,8 @@ async def set_limit(
     """Give a limit another size, or another rate, for all of its keys.
 
     It goes before what the code says, in all processes, until `limits clear`. task:NAME and queue:NAME limit all of a
-    task or a queue, also where no code does. What is left out stays as it is.
+    task or a queue, also where no code does. What is left out stays as it is. With an app, a rate for what its tasks
+    declare as a limit is refused, and so is a size for a rate.
 
     \b
     holdfast limits set stripe --rate 50/s --burst 10
@@ -75,13 +84,15 @@ async def set_limit(
     if size is None and rate is None:
         raise Refused("neither a size nor a rate was given", hint="`--size 5`, or `--rate 100/m`")
     async with session.opened() as hf:
-        is_known = await _is_known(hf, name)
+        kinds = {kind for kind, said in (("concurrency", size), ("rate", rate)) if said is not None}
+        is_known = await _is_known(hf, name, kinds)
         await hf.limits.set(name, size=size, rate=rate, burst=burst)
         now = [each for each in await hf.limits.list() if each.name == name and each.said_by == "operator"]
     said = " and ".join(dict.fromkeys(_allowed(each) for each in now))
     session.out.done(f"limit {name}: {said}", {"name": name, "size": size, "rate": rate, "burst": burst})
     if not is_known:
-        session.out.note(f"note: no limit called {name} is in use, or declared by the app")
+        what = " and ".join(_WORDS[kind] for kind in sorted(kinds))
+        session.out.note(f"note: no {what} called {name} is in use, or declared by the app")
 
 
 @command(group)
@@ -101,11 +112,11 @@ async def clear(session: Session, name: NameArgument) -> Exit:
     return Exit.OK
 
 
-async def _is_known(hf: Holdfast, name: str) -> bool:
-    """A slip of the pen would do nothing, in silence."""
+async def _is_known(hf: Holdfast, name: str, kinds: set[str]) -> bool:
+    """A slip of the pen would do nothing, in silence, and nor would a rate for a limit."""
     kind, _, rest = name.partition(":")
     if kind == "queue":
         return rest in {each.name for each in await hf.queues.list()}
     if kind == "task":
         return hf.tasks.get(rest) is not None or bool(await hf.jobs.list(task=rest, limit=1))
-    return name in {each.name for each in await hf.limits.list()}
+    return kinds <= {each.kind for each in await hf.limits.list() if each.name == name}

@@ -63,7 +63,8 @@ def _rates(rates: Mapping[str, QueueRates]) -> tuple[Column[QueueInfo], ...]:
 async def list_queues(session: Session) -> None:
     """List queues with what waits and runs in them.
 
-    The state is open, full (producers wait until it has drained), draining (it accepts nothing) or paused (nothing of
+    The state is open, full (its ready and parked jobs are at the high watermark: producers wait until they are down to
+    the low one), draining (it accepts nothing) or paused (nothing of
     it is started). In a pipe, a line is: queue, state, ready, running, scheduled, dead, parked, blocked, weight, age of
     the oldest ready job, jobs that were enqueued and jobs that ended per second of the last minute. Of scheduled, dead,
     parked and blocked jobs at most 10000 are counted, and `10000+` means: at least so many.
@@ -155,32 +156,35 @@ async def weights(
     weight: Annotated[
         float | None, typer.Option("--weight", "-w", metavar="NUMBER", help="Share of the queue against others.")
     ] = None,
+    default: Annotated[bool, typer.Option("--default", help="Back to the weights that are built in.")] = False,
 ) -> None:
     """Change a queue's share of the workers.
 
     Its share against other queues, or the shares of its priorities among themselves.
 
-    Workers take it up within a second. Weight 0 means: only when nothing else is ready. Priorities that are not named
-    get their default weight. A queue that neither the store nor the app has heard of is refused.
+    Workers take it up within a second. Weight 0 means: only when nothing else is ready. What is left out stays as it
+    is, also the priorities that are not named. A queue that neither the store nor the app has heard of is refused.
 
     \b
     holdfast queues weights reports --weight 0.5
     holdfast queues weights default critical=80 bulk=0
+    holdfast queues weights default --default
     """
     shares = dict(_share(word) for word in priorities or [])
-    if weight is None and not shares:
+    if default and (weight is not None or shares):
+        raise Refused("give either weights or --default", hint="`holdfast queues weights mail bulk=0`")
+    if not default and weight is None and not shares:
         raise Refused("no weight was given", hint="`--weight 0.5`, or priorities as in `bulk=0`")
     async with session.opened() as hf:
-        await hf.queues.set_weights(queue, weight=weight, priorities=shares or None)
+        if default:
+            await hf.queues.clear_weights(queue)
+        else:
+            await hf.queues.set_weights(queue, weight=weight, priorities=shares or None)
         [now] = [each for each in await hf.queues.list() if each.name == queue]
     fields = queue_fields(now)
+    said = " ".join(f"{name}={share:g}" for name, share in (fields["weights"] or {}).items()) or "as built in"
     session.out.done(
-        f"queue {queue} has weight {now.settings.weight:g}"
-        + (
-            f", priorities {' '.join(f'{name}={share:g}' for name, share in fields['weights'].items())}"
-            if shares
-            else ""
-        ),
+        f"queue {queue} has weight {now.settings.weight:g}" + (f", priorities {said}" if shares or default else ""),
         {"name": queue, "weight": fields["weight"], "weights": fields["weights"]},
     )
 
@@ -190,10 +194,11 @@ async def watermarks(
     session: Session,
     queue: NameArgument,
     high: Annotated[
-        int | None, typer.Option("--high", metavar="N", min=1, help="Ready jobs at which it stops accepting.")
+        int | None,
+        typer.Option("--high", metavar="N", min=1, help="Ready and parked jobs at which it stops accepting."),
     ] = None,
     low: Annotated[
-        int | None, typer.Option("--low", metavar="N", min=0, help="Ready jobs at which it accepts again.")
+        int | None, typer.Option("--low", metavar="N", min=0, help="Ready and parked jobs at which it accepts again.")
     ] = None,
     high_age: Annotated[
         float | None, typer.Option("--high-age", metavar="S", help="Age of the oldest at which it stops accepting.")
@@ -203,10 +208,11 @@ async def watermarks(
     ] = None,
     no_age: Annotated[bool, typer.Option("--no-age", help="Whatever the age of the oldest.")] = False,
 ) -> None:
-    """Change how many ready jobs a queue takes, and how old they may get.
+    """Change how many waiting jobs a queue takes, and how old they may get.
 
-    At a high mark it stops accepting, and producers wait; once it is down to its low marks it accepts again. Marks on
-    the age of the oldest ready job, in seconds, are beside those on their number; a queue has none until they are set.
+    Jobs that are ready and jobs that are parked, as at a limit, count together. At a high mark it stops accepting, and
+    producers wait; once it is down to its low marks it accepts again. Marks on the age of the oldest ready job, in
+    seconds, are beside those on their number; a queue has none until they are set.
 
     \b
     holdfast queues watermarks mail --high 50000 --low 10000
@@ -221,7 +227,7 @@ async def watermarks(
     fields = {
         name: queue_fields(now)[name] for name in ("name", "high_watermark", "low_watermark", "high_age_s", "low_age_s")
     }
-    marks = [f"{high:,} ready jobs and accepts again at {low:,}"] if high is not None else []
+    marks = [f"{high:,} ready and parked jobs and accepts again at {low:,}"] if high is not None else []
     if high_age is not None:
         marks.append(f"an age of {high_age:g} s and accepts again at {low_age:g} s")
     said = "; at ".join(marks)

@@ -29,7 +29,10 @@ class Breakers:
         return {task.options.breaker.name for task in self._registry if task.options.breaker is not None}
 
     async def open(self, name: str, *, by: str = "") -> None:
-        """Start nothing more that passes it, until somebody closes it; what runs goes on."""
+        """Start nothing more that passes it, until somebody closes it; what runs goes on.
+
+        Any name is accepted, also of a breaker that has not failed yet.
+        """
         await self._set(name, closed=False, said="held open", by=by)
 
     async def close(self, name: str, *, by: str = "") -> None:

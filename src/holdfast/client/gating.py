@@ -83,6 +83,8 @@ class Flow:
         """What two calls are compared by, as plain JSON."""
         if callable(by):
             value = self._asked(f"by= of {option}=", by)
+            if value is None:
+                raise self._bad(f"by= of {option}= said None: which calls are the same has to be told")
         elif by is None:
             value = dict(self.arguments) if self._request.signature else [self._request.args, self._request.kwargs]
         else:

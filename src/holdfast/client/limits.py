@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar
 
@@ -12,7 +12,7 @@ from holdfast.client.operator import Operator
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.gates import Barrier, Rules
 from holdfast.core.limit_options import Limit, Rate, check_size
-from holdfast.core.names import check_name
+from holdfast.core.names import check_limit_name, check_name
 from holdfast.core.rate import Pace, next_token_at, parse_pace
 from holdfast.core.task import Registry
 from holdfast.stores.flow import GateInfo
@@ -46,6 +46,8 @@ class LimitInfo:
     """Who says how much: `operator`, `code`, or nobody who is known here."""
     next_at: datetime | None = None
     """Of a rate that is used up: when the next run may begin."""
+    in_force: bool = True
+    """False: an operator has set it, and what the code of this app calls so is of the other kind."""
 
 
 class Limits:
@@ -75,9 +77,10 @@ class Limits:
         """Another size, or another pace (`rate="100/m"`, `burst=`), for all keys of a limit, from now on.
 
         `task:NAME` and `queue:NAME` are for all of a task or queue, also where no code limits it. What is left out
-        stays as it is. `by` says who it was; it is the user of this process otherwise.
+        stays as it is. A pace for what tasks of this app declare as a `Limit`, and a size for a `Rate`, are refused:
+        they would hold for nothing. `by` says who it was; it is the user of this process otherwise.
         """
-        _check(name)
+        check_limit_name(name)
         if size is None and rate is None:
             raise InvalidOptions(f"limit {name!r}: nothing was given; give size= or rate=, or clear it")
         if burst is not None and rate is None:
@@ -85,6 +88,7 @@ class Limits:
         if size is not None:
             check_size(f"limit {name!r}: size", size)
         pace = None if rate is None else parse_pace(rate, burst=burst)
+        self._refuse_other_kind(name, size, pace)
         who = self._operator.named(by)
         given = [part for part, value in (("size", size), ("pace", pace)) if value is not None]
         size, pace = await self._store.set_limit(name, size=size, pace=pace, by=who, only=given)
@@ -92,14 +96,22 @@ class Limits:
         said += [] if pace is None else [f"{pace}, burst {pace.burst}"]
         self._operator.tell("limit", name, " and ".join(said), who)
 
+    def _refuse_other_kind(self, name: str, size: int | None, pace: Pace | None) -> None:
+        kinds = kinds_of(name, self.declared())
+        if size is not None and "concurrency" not in kinds:
+            raise InvalidOptions(f"{name!r} is a rate: give rate=, and no size=")
+        if pace is not None and "rate" not in kinds:
+            raise InvalidOptions(f"{name!r} is a concurrency limit: give size=, and no rate=")
+
     async def clear(self, name: str, *, by: str = "") -> bool:
         """What the code says holds again; False: nothing was set."""
         check_name("limit", name)
         who = self._operator.named(by)
         rules = await self._store.rules()
-        if name not in rules.sizes and name not in rules.paces:
+        was_set = name in rules.sizes or name in rules.paces
+        await self._store.set_limit(name, size=None, pace=None, by=who)  # also where what is there counts as not set
+        if not was_set:
             return False
-        await self._store.set_limit(name, size=None, pace=None, by=who)
         self._operator.tell("limit", name, "as the code says", who)
         return True
 
@@ -116,6 +128,7 @@ class _Described:
             for name, gates in declared.items()
             if any(isinstance(each, of) and each.key is not None for each in gates)
         }
+        self._declared = declared
         self._rules = rules
         self._now = now
         self._names = sorted({*declared, *rules.sizes, *rules.paces}, key=len, reverse=True)
@@ -132,7 +145,8 @@ class _Described:
                 yield self._unused("rate", name)
 
     def _unused(self, kind: Kind, name: str) -> LimitInfo:
-        return self._info(kind, name, None if (kind, name) in self._keyed else name, 0, 0, None)
+        info = self._info(kind, name, None if (kind, name) in self._keyed else name, 0, 0, None)
+        return replace(info, in_force=kind in kinds_of(name, self._declared))
 
     def _info(
         self, kind: Kind, name: str, key: str | None, held: int, waiting: int, full_at: float | None
@@ -156,15 +170,11 @@ class _Described:
         return key.partition("/")[0] if whole else key
 
 
-def _check(name: str) -> None:
-    """What is of a whole task or queue has to be of one that there can be: for any other it would do nothing."""
-    check_name("limit", name)
-    for kind in _WHOLES:
-        if name.startswith(f"{kind}:"):
-            try:
-                check_name(kind, name.removeprefix(f"{kind}:"))
-            except InvalidOptions as error:
-                raise InvalidOptions(f"limit {name!r}: {error}") from None
+def kinds_of(name: str, declared: Declared) -> Collection[Kind]:
+    """What can be set by this name, as far as the code of this app tells; of a whole task or queue it is both."""
+    if name not in declared or any(name.startswith(f"{kind}:") for kind in _WHOLES):
+        return _KINDS.values()
+    return {"concurrency" if isinstance(each, Limit) else "rate" for each in declared[name]}
 
 
 T = TypeVar("T", Limit, Rate)

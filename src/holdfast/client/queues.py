@@ -44,6 +44,8 @@ class Queues:
     async def pause(self, queue: str, *, by: str = "") -> None:
         """Nothing more of this queue is started, in any process; running jobs go on.
 
+        Also of one that has had no job yet: a pause may come before a deploy. `known()` tells a slip of the pen.
+
         `by` says who it was, here and below; it is the user of this process otherwise.
         """
         await self._change(queue, "paused", by, paused=True)
@@ -70,8 +72,9 @@ class Queues:
     ) -> None:
         """Share of this queue against others (`weight`), and of its priorities among themselves, by name.
 
-        0 means only when nothing else is ready. What is left out stays as it is. A queue that neither the store nor
-        this app has heard of is refused: the weight of a slip of the pen would do nothing, in silence.
+        0 means only when nothing else is ready. What is left out stays as it is, also priorities that are not named;
+        `clear_weights` goes back to what is built in. A queue that neither the store nor this app has heard of is
+        refused: the weight of a slip of the pen would do nothing, in silence.
         """
         changes: dict[str, object] = {}
         if weight is None and priorities is None:
@@ -85,7 +88,10 @@ class Queues:
         if priorities is not None:
             if not isinstance(priorities, Mapping):
                 raise InvalidOptions(f"priorities={shown(priorities)}: needs a mapping from names to weights")
-            changes["weights"] = check_weights(priorities)
+            if not priorities:
+                raise InvalidOptions("priorities={}: names none; to go back to what is built in, clear the weights")
+            check_weights(priorities)
+            changes["weights"] = dict(priorities)
         await self._refuse_unknown(queue)
         said = [] if weight is None else [f"weight {weight:g}"]
         said += [f"{name}={share:g}" for name, share in (priorities or {}).items()]
@@ -119,7 +125,7 @@ class Queues:
         low_age_s: float | Unset | None = UNSET,
         by: str = "",
     ) -> None:
-        """At `high` ready jobs the queue stops accepting, at `low` it accepts again.
+        """At `high` jobs that are ready or parked the queue stops accepting, at `low` it accepts again.
 
         The same by the age of its oldest ready job, in seconds, beside that or instead of it; both None: no such marks.
         What is left out stays as it is.

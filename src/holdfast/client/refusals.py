@@ -30,7 +30,7 @@ class Refusals:
         closed = self.closed.get(full.queue)
         if closed is None:
             closed = self.closed[full.queue] = _Closed(DrainWatch(), full.low)
-            self._telemetry.emit(QueueClosed(full.queue, full.depth))
+            self._telemetry.emit(QueueClosed(full.queue, full.depth, full.parked))
         closed.watch.saw(full.depth, self._clock.monotonic())
 
     def accepted(self, queue: str) -> None:
@@ -44,10 +44,10 @@ class Refusals:
         if self._telemetry.wants(QueueRefused):
             self._telemetry.emit(QueueRefused(full.queue, "draining" if full.draining else "full"))
         closed = self.closed.get(full.queue)
-        queue, depth, high, low, age_s, draining = full
+        queue, depth, high, low, age_s, draining, parked = full
         # Where only age keeps it closed, nothing is known from how its depth changes.
         drain_per_s = None if closed is None or depth <= low else closed.watch.per_s
         after_s = retry_after(depth, low, drain_per_s)
         after_s = LATEST_RETRY_S if draining else round(after_s, 1)
-        marks: dict[str, int] = {"depth": depth, "high": high, "low": low}
+        marks: dict[str, int] = {"depth": depth, "high": high, "low": low, "parked": parked}
         return QueueFull(queue, **marks, retry_after=after_s, age_s=age_s, draining=draining)

@@ -36,7 +36,10 @@ class Tasks:
         return [TaskInfo(name, known.get(name), name in paused) for name in sorted({*known, *paused})]
 
     async def pause(self, task: str, *, by: str = "") -> None:
-        """Nothing more of this task is started; what runs goes on, and jobs may still be enqueued."""
+        """Nothing more of this task is started; what runs goes on, and jobs may still be enqueued.
+
+        Any name is accepted: a pause may come before a deploy, and other programs have tasks of their own.
+        """
         await self._set(task, paused=True, by=by)
 
     async def resume(self, task: str, *, by: str = "") -> None:

@@ -34,7 +34,10 @@ class Tenants:
         return sorted((await self._store.rules()).paused_tenants)
 
     async def pause(self, tenant: str, *, by: str = "") -> None:
-        """Nothing more of this tenant is started, in any queue; what runs goes on, and jobs may still be enqueued."""
+        """Nothing more of this tenant is started, in any queue; what runs goes on, and jobs may still be enqueued.
+
+        Any name is accepted: a tenant comes into being by being named.
+        """
         await self._set_paused(tenant, paused=True, by=by)
 
     async def resume(self, tenant: str, *, by: str = "") -> None:

@@ -19,7 +19,7 @@ _RETRY_UNKNOWN_S = 5.0  # nothing has been measured yet: neither hammer nor give
 
 @dataclass(frozen=True, slots=True)
 class Watermarks:
-    """A queue closes at `high` ready jobs and opens again once it has drained to `low`."""
+    """A queue closes at `high` jobs that are ready or parked, and opens again once it has drained to `low`."""
 
     high: int = 10_000
     low: int = 2_000

@@ -8,7 +8,12 @@ What began before that says nothing new, whenever it ends.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from holdfast.core.durations import LONGEST_S
+
+MOST_FAILURES: Final = 1_000
+"""So many moments are kept of a breaker."""
 
 
 class Phase(StrEnum):
@@ -26,6 +31,12 @@ class BreakerGate(NamedTuple):
     failures: int
     window_s: float
     open_for_s: float
+
+    @property
+    def makes_sense(self) -> bool:
+        """Whether anybody could have given it: whatever is read from where people write by hand may be anything."""
+        spans = (self.window_s, self.open_for_s)
+        return 1 <= self.failures <= MOST_FAILURES and all(0 <= span <= LONGEST_S for span in spans)
 
 
 class BreakerState(NamedTuple):

@@ -15,6 +15,7 @@ from holdfast.core.options import (
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     DEFAULT_TIMEOUT_S,
+    OWN,
     TaskOptions,
     call_options,
     check_limits,
@@ -148,7 +149,7 @@ def resolve_options(
 
 def _said_by(queue: str, levels: Sequence[TaskDefaults]) -> dict[str, str]:
     """Who says where its jobs go, in words."""
-    names = ("the task", "the task's base", f"the defaults of queue {queue!r}", "the app's defaults")
+    names = (OWN, "the task's base", f"the defaults of queue {queue!r}", "the app's defaults")
     return {
         option: name
         for option in ("queue", "priority", "tenant")

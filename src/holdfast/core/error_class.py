@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
 from holdfast.core.errors import InvalidOptions
-from holdfast.core.exception_names import ExceptionRef, name_of, refs_of
+from holdfast.core.exception_names import NAME_HINT, ExceptionRef, can_be_name, name_of, refs_of
 
 Then: TypeAlias = Literal["backoff", "retry_after", "fixed", "dead"]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _THENS: Final = get_args(Then)
+_A_DAY_S: Final = 86_400.0
 _LONGEST_S: Final = 10 * 365 * 86_400.0
 
 
@@ -45,7 +46,7 @@ class ErrorClass:
     when: Callable[[BaseException], object] | None = None
     delay: float | None = None
     max_attempts: int | None = None
-    longest: float = 86_400.0
+    longest: float = _A_DAY_S
     charge: bool = True
     breaker: bool = False
 
@@ -76,6 +77,8 @@ class ErrorClass:
             name = name_of(ref)
             if name is None:
                 raise self._wrong("exceptions", ref, "must be an exception type or the name of one")
+            if not can_be_name(name):
+                raise self._wrong("exceptions", ref, f"can be no exception's name; {NAME_HINT}")
             names.append(name)
         return tuple(names)
 
@@ -95,6 +98,10 @@ class ErrorClass:
                 raise self._wrong("delay", self.delay, f"is for then='fixed', and this one has then={self.then!r}")
             self._check_seconds("delay", self.delay)
         self._check_seconds("longest", self.longest)
+        if self.longest != _A_DAY_S and self.then != "retry_after":
+            raise self._wrong(
+                "longest", self.longest, f"is for then='retry_after', and this one has then={self.then!r}"
+            )
         if self.max_attempts is not None:
             if isinstance(self.max_attempts, bool) or not isinstance(self.max_attempts, int) or self.max_attempts < 1:
                 raise self._wrong("max_attempts", self.max_attempts, "must be a whole number from 1 on")

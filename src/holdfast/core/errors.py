@@ -84,9 +84,13 @@ class QueueFull(HoldfastError):
         retry_after: float,
         age_s: float | None = None,
         draining: bool = False,
+        parked: int = 0,
     ) -> None:
         self.queue = queue
         self.depth = depth
+        """Jobs that wait there: those that are ready, and those that are parked."""
+        self.parked = parked
+        """Those of them that wait for something else than a worker, as at a limit or an open breaker."""
         self.retry_after = retry_after
         self.draining = draining
         """It accepts nothing until an operator says otherwise: to wait is of no use."""
@@ -98,15 +102,23 @@ class QueueFull(HoldfastError):
             return
         if age_s is not None and depth < high:
             super().__init__(
-                f"queue {queue!r} is full: of its {depth:,} ready jobs the oldest has waited {age_s:.0f} s, and it "
-                f"accepts more once none is as old; nothing was enqueued; try again in {retry_after:g} s, add "
+                f"queue {queue!r} is full: of its {depth - parked:,} ready jobs the oldest has waited {age_s:.0f} s, "
+                f"and it accepts more once none is as old; nothing was enqueued; try again in {retry_after:g} s, add "
                 "workers, or raise the watermarks on its age"
             )
             return
+        ready, remedy = depth - parked, "add workers, or raise the watermarks"
+        there = f"{ready:,} jobs are ready"
+        if parked:
+            there += f" and {parked:,} are parked"
+        if parked and parked >= ready:  # they wait at a limit, a rate or a breaker, or for a pause or a task
+            remedy = (
+                "see what the parked ones wait for, as more workers change nothing there (`holdfast jobs list --state "
+                "parked`, `holdfast jobs explain ID`), or raise the watermarks"
+            )
         super().__init__(
-            f"queue {queue!r} is full: {depth:,} jobs are ready (high watermark {high:,}) and it accepts "
-            f"more once it has drained to {low:,}; nothing was enqueued; try again in {retry_after:g} s, "
-            "add workers, or raise the watermarks"
+            f"queue {queue!r} is full: {there} (high watermark {high:,}) and it accepts more once it has drained to "
+            f"{low:,}; nothing was enqueued; try again in {retry_after:g} s, {remedy}"
         )
 
 

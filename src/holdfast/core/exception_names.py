@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 ExceptionRef: TypeAlias = type[BaseException] | str
 
@@ -33,6 +33,15 @@ def name_of(ref: object) -> str | None:
         case str() if ref and not ref.isspace():
             return ref
     return None
+
+
+NAME_HINT: Final = "give one as in 'TimeoutError' or 'shop.errors.Declined'"
+
+
+def can_be_name(name: str | None) -> bool:
+    """Whether a type can be called so: `module.qualname`, or the last part of it. Modules may have odd names."""
+    parts = (name or "").split(".")
+    return all(parts) and parts[-1].isidentifier() and not any(letter.isspace() for letter in name or "")
 
 
 def refs_of(value: object) -> Collection[object] | None:

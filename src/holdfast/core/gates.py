@@ -15,6 +15,9 @@ from typing import Final, NamedTuple, TypeAlias
 from holdfast.core.breaker import CLOSED, BreakerGate, BreakerState, Phase
 from holdfast.core.rate import Pace, next_token_at, no_emptier, spend, tokens
 
+MOST_AT_ONCE: Final = 1_000_000
+"""The largest size of a limit."""
+
 
 class Barrier(StrEnum):
     """The kinds of things that hold a job back; also the reason that a parked job is shown with."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final, assert_never
 
 from holdfast.core.breaker import BreakerGate
-from holdfast.core.gates import Gate, RateGate, SlotGate, WhenFull
+from holdfast.core.gates import MOST_AT_ONCE, Gate, RateGate, SlotGate, WhenFull
 from holdfast.core.rate import Pace
 
 UNREADABLE: Final = SlotGate("unreadable", 0, "unreadable")
@@ -59,12 +59,21 @@ def _gate(kind: str, *values: Any) -> Gate:
     """Once for every job with a limit: no more is done than has to be."""
     if kind == "limit":
         key, size, name, when_full = values
-        if type(key) is str and type(size) is int and type(name) is str and when_full in _POLICIES:
+        texts = type(key) is str and _is_text(key) and type(name) is str
+        if texts and type(size) is int and size <= MOST_AT_ONCE and when_full in _POLICIES:
             return SlotGate(key, size, name, _POLICIES[when_full])
     match kind, values:
-        case "rate", [str(key), int() | float() as count, int() | float() as per_s, int(burst), str(name)] if count > 0:
-            return RateGate(key, Pace(count, per_s, burst), name)
+        case "rate", [str(key), int() | float() as count, int() | float() as per_s, int(burst), str(name)]:
+            pace = Pace(count, per_s, burst)
+            if pace.makes_sense and _is_text(key):
+                return RateGate(key, pace, name)
         case "breaker", [str(name), int(failures), int() | float() as window_s, int() | float() as open_for_s]:
-            return BreakerGate(name, failures, window_s, open_for_s)
-        case _:
-            raise ValueError(f"{kind!r} {values!r} is no gate")
+            gate = BreakerGate(name, failures, window_s, open_for_s)
+            if gate.makes_sense and _is_text(name):
+                return gate
+    raise ValueError(f"{kind!r} {values!r} is no gate")
+
+
+def _is_text(key: str) -> bool:
+    """Whether every store can write it down."""
+    return "\0" not in key and (key.isascii() or key == key.encode(errors="replace").decode())

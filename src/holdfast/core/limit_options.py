@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, Literal, TypeAlias, cast, get_args
 
-from holdfast.core.breaker import BreakerGate
+from holdfast.core.breaker import MOST_FAILURES, BreakerGate
 from holdfast.core.durations import Seconds, seconds
 from holdfast.core.errors import InvalidOptions
-from holdfast.core.exception_names import ExceptionRef, name_of, refs_of
-from holdfast.core.gates import WhenFull
-from holdfast.core.names import check_name
+from holdfast.core.exception_names import NAME_HINT, ExceptionRef, can_be_name, name_of, refs_of
+from holdfast.core.gates import MOST_AT_ONCE, WhenFull
+from holdfast.core.names import check_limit_name, check_name
 from holdfast.core.rate import Pace, parse_pace
 from holdfast.core.shown import shown
 
@@ -23,9 +23,7 @@ KeyFunction: TypeAlias = Callable[..., object]
 """A plain function of a call's arguments, by name."""
 FullPolicy: TypeAlias = Literal["wait", "skip", "replace"]
 
-MOST_AT_ONCE: Final = 1_000_000
 _MOST_GATES: Final = 10
-_MOST_FAILURES: Final = 1_000  # so many moments are kept of a breaker
 _POLICIES: Final = get_args(FullPolicy)
 
 
@@ -51,7 +49,7 @@ class Limit:
         check_size("Limit: size", self.size)
         _check_key("Limit", self.key)
         if self.name is not None:
-            check_name("limit", self.name)
+            check_limit_name(self.name)
         if self.when_full not in _POLICIES:
             raise InvalidOptions(f"Limit: when_full={shown(self.when_full)} must be one of {', '.join(_POLICIES)}")
 
@@ -80,7 +78,7 @@ class Rate:
         object.__setattr__(self, "parsed", parse_pace(self.pace, burst=self.burst))
         _check_key("Rate", self.key)
         if self.name is not None:
-            check_name("limit", self.name)
+            check_limit_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +104,9 @@ class Breaker:
     def __post_init__(self) -> None:
         check_name("breaker", self.name)
         failures = self.failures
-        if isinstance(failures, bool) or not isinstance(failures, int) or not 1 <= failures <= _MOST_FAILURES:
+        if isinstance(failures, bool) or not isinstance(failures, int) or not 1 <= failures <= MOST_FAILURES:
             raise InvalidOptions(
-                f"Breaker {self.name!r}: failures={shown(failures)} must be a whole number from 1 to {_MOST_FAILURES:,}"
+                f"Breaker {self.name!r}: failures={shown(failures)} must be a whole number from 1 to {MOST_FAILURES:,}"
             )
         spans = {name: self._seconds(name) for name in ("window", "open_for")}
         if self.on is not None:
@@ -133,6 +131,9 @@ class Breaker:
             raise InvalidOptions(
                 f"Breaker {self.name!r}: on={shown(self.on)} must be a list of exception types or names, one at least"
             )
+        for name in names:
+            if not can_be_name(name):
+                raise InvalidOptions(f"Breaker {self.name!r}: on={shown(name)} can be no exception's name; {NAME_HINT}")
         return tuple(name for name in names if name is not None)
 
 

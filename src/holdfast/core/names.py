@@ -63,4 +63,20 @@ def check_name(kind: NameKind, value: object) -> str:
         raise InvalidOptions(
             f"{rule.label} {value!r} has {found.group()!r} at position {found.start() + 1}; allowed are {rule.allowed}"
         )
+    if kind in ("limit", "breaker") and value.isspace():
+        raise InvalidOptions(f"{article} {rule.label} must not be blank: {value!r}")
     return str.__str__(value)  # a str enum becomes its value
+
+
+def check_limit_name(value: object) -> str:
+    """The name of a limit or a rate. A whole task or queue has to be one that there can be: for any other it would do
+    nothing."""
+    name = check_name("limit", value)
+    kinds: tuple[NameKind, ...] = ("task", "queue")
+    for kind in kinds:
+        if name.startswith(f"{kind}:"):
+            try:
+                check_name(kind, name.removeprefix(f"{kind}:"))
+            except InvalidOptions as error:
+                raise InvalidOptions(f"limit {name!r}: {error}") from None
+    return name

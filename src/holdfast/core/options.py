@@ -21,6 +21,8 @@ from holdfast.core.unset import UNSET, Unset
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 5
 DEFAULT_TIMEOUT_S = 300.0
+OWN = "the task"
+"""In `TaskOptions.said_by`: what it says itself."""
 _MOST_TAGS = 20
 _EARLIEST_S = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 _LATEST_S = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
@@ -89,6 +91,10 @@ def check_debounce(once: Once | Unset | None, options: CallOptions) -> None:
     if isinstance(once, Debounce) and (options.delay_s is not None or options.run_at is not None):
         given = "delay=" if options.delay_s is not None else "run_at="
         raise InvalidOptions(f"debounce= and {given} say two different times; give one of them")
+    if isinstance(once, Debounce) and options.expires_in_s is not None and options.expires_in_s <= once.wait_s:
+        raise InvalidOptions(
+            f"expires={options.expires_in_s:g} is not above debounce={once.wait_s:g}: no such job would ever run"
+        )
 
 
 NO_OPTIONS = CallOptions()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions
-from holdfast.core.priority import DEFAULT_WEIGHTS, PRIORITIES, check_weights, weight_of
+from holdfast.core.priority import DEFAULT_WEIGHTS, LARGEST_WEIGHT, PRIORITIES, check_weights, weight_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +17,7 @@ class QueueSettings:
     paused: bool = False
     """Whether nothing more of it is started."""
     watermarks: Watermarks | None = None
-    """Ready jobs at which it stops accepting (`high`), and accepts again (`low`)."""
+    """Ready and parked jobs at which it stops accepting (`high`), and accepts again (`low`)."""
     weight: float = 1.0
     """Share of this queue against others; a lane's share is queue weight × priority weight."""
     weights: Mapping[str, float] | None = None
@@ -110,7 +109,9 @@ def parse_served(entries: Iterable[str]) -> dict[str, float | None]:
         name, equals, text = (part.strip() for part in entry.partition("="))
         weight = _weight(text) if equals else None
         if not name or (equals and weight is None):
-            raise InvalidOptions(f"{entry!r}: write a queue as in 'mail', or with its weight as in 'mail=3'")
+            raise InvalidOptions(
+                f"{entry!r}: write a queue as in 'mail', or with its weight as in 'mail=3', at most {LARGEST_WEIGHT:,}"
+            )
         served[name] = weight
     return served
 
@@ -120,4 +121,4 @@ def _weight(text: str) -> float | None:
         weight = float(text)
     except ValueError:
         return None
-    return weight if 0 <= weight < math.inf else None
+    return weight if 0 <= weight <= LARGEST_WEIGHT else None

@@ -18,6 +18,7 @@ _TEXT: Final = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*/\s*(\d{0,6})\s*([smhd]
 _MOST: Final = 1_000_000.0
 _MOST_UNITS: Final = 999_999
 _LONGEST_S: Final = 10 * 365 * 86_400.0
+_LEAST_GAP_S: Final = 1e-9
 _TINY_S: Final = 1e-6  # times come back from a store rounded to microseconds
 
 
@@ -27,6 +28,14 @@ class Pace(NamedTuple):
     count: float  # type: ignore[assignment]  # of a tuple nobody asks how often it holds something
     per_s: float
     burst: int
+
+    @property
+    def makes_sense(self) -> bool:
+        """Whether anybody could have given it: whatever is read from where people write by hand may be anything."""
+        numbers = (self.count, self.per_s)
+        if not all(0 < number < math.inf for number in numbers) or not 1 <= self.burst <= _MOST:
+            return False
+        return self.count <= _MOST and self.gap_s >= _LEAST_GAP_S and self.burst * self.gap_s <= _LONGEST_S
 
     @property
     def gap_s(self) -> float:

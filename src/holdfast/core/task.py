@@ -9,8 +9,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.core.asked import check_asked
 from holdfast.core.errors import InvalidOptions, UnknownTask
 from holdfast.core.names import check_name
+from holdfast.core.namesakes import check_namesakes
 from holdfast.core.options import TaskOptions
 from holdfast.core.provide import Provide, check_needs, check_places, provided_parameters
 from holdfast.core.shown import shown
@@ -44,6 +46,7 @@ def define(
     check_places(function, provided, what=f"task {name}")
     check_needs(provided, what=f"task {name}", given=given)
     _check_by(function, options, provided, what=f"task {name}")
+    check_asked(function, options, provided, what=f"task {name}")
     return TaskDefinition(name=name, function=function, options=options, is_async=is_async, provided=provided)
 
 
@@ -94,6 +97,9 @@ class Registry:
                 f"two tasks are called {task.name!r}: {_where(known)} and {_where(task)}; give one of them a "
                 "name of its own with @task(name=…)"
             )
+        # One that replaces itself, as in a reloaded module, may change what it shares with others before these do.
+        others = self._tasks.values() if known is None else ()
+        check_namesakes(task.name, task.options, [(other.name, other.options) for other in others])
         self._tasks[task.name] = task
 
     def get(self, name: str) -> TaskDefinition | None:

@@ -149,7 +149,7 @@ class EditBody(Body):
 
 
 class PriorityWeights(Body):
-    """Shares of priorities among themselves, by name."""
+    """Shares of priorities among themselves, by name; those that are not named stay as they are."""
 
     critical: Weight | None = None
     high: Weight | None = None

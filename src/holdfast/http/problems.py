@@ -172,7 +172,9 @@ def _headers_of(error: HoldfastError, kind: Kind) -> dict[str, str]:
 def _more_of(error: HoldfastError) -> dict[str, Any]:
     match error:
         case QueueFull():
-            return {"queue": error.queue, "depth": error.depth, "draining": error.draining}
+            return {
+                "queue": error.queue, "depth": error.depth, "parked": error.parked, "draining": error.draining,
+            }  # fmt: skip
         case IdempotencyConflict() | NotUnique() | JobNotFound():
             return {"job_id": str(error.job_id)}
         case _:

@@ -70,6 +70,8 @@ class Full(NamedTuple):
     age_s: float | None = None  # how long its oldest job has waited, where that matters
     draining: bool = False
     """An operator has closed it: to wait is of no use."""
+    parked: int = 0
+    """Of the depth, those that wait for something else than a worker."""
 
 
 class Withheld(NamedTuple):
@@ -344,7 +346,8 @@ class QueueStore(TenantStore, Protocol):
     async def set_queue(
         self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None, by: str = ""
     ) -> None:
-        """Replace a queue's settings; with `only`, the fields of these names, whatever others change meanwhile."""
+        """Replace a queue's settings; with `only`, the fields of these names, whatever others change meanwhile: of the
+        weights of its priorities then those that are named. InvalidOptions, if all of them would be 0."""
         ...
 
     async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from holdfast.core.backpressure import AgeMarks, Watermarks
@@ -62,6 +64,17 @@ def from_row(
         draining=bool(draining),
         ignored=tuple(name for name, is_so in nonsense.items() if is_so),
     )
+
+
+def changed(settings: QueueSettings, said: QueueSettings, only: Collection[str] | None) -> QueueSettings:
+    """What holds after a change: all that is said, or only the fields of these names; of the weights of priorities
+    those that are named, the others stay."""
+    if only is None:
+        return said
+    fields = {name: getattr(said, name) for name in only}
+    if fields.get("weights"):
+        fields["weights"] = check_weights({**(settings.weights or {}), **fields["weights"]})
+    return replace(settings, **fields)
 
 
 def rates_of(enqueued: int, started: int, ended: int, *, over_s: float) -> QueueRates:

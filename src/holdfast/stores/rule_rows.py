@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from holdfast.core.breaker import BreakerState
-from holdfast.core.gates import Rules
+from holdfast.core.gates import MOST_AT_ONCE, Rules
 from holdfast.core.queue import QueueSettings
 from holdfast.core.rate import Pace
 
@@ -24,10 +24,12 @@ def rules_of(rows: Iterable[tuple[Any, ...]]) -> Rules:
     sizes: dict[str, int] = {}
     paces: dict[str, Pace] = {}
     for what, name, size, count, per_s, burst in rows:
+        if not isinstance(name, str):
+            continue
         if what in paused:
             paused[what].add(name)
         elif what == LIMIT:
-            if isinstance(size, int) and size >= 0:
+            if isinstance(size, int) and 0 <= size <= MOST_AT_ONCE:
                 sizes[name] = size
             if (pace := _pace(count, per_s, burst)) is not None:
                 paces[name] = pace
@@ -39,7 +41,7 @@ def _pace(count: Any, per_s: Any, burst: Any) -> Pace | None:
         pace = Pace(float(count), float(per_s), int(burst))
     except (TypeError, ValueError, OverflowError):
         return None
-    return pace if pace.count > 0 and pace.per_s > 0 and pace.burst >= 1 else None
+    return pace if pace.makes_sense else None
 
 
 # ---------------------------------------------------------------- words of changes

@@ -287,6 +287,8 @@ class QueueClosed:
     name: ClassVar[str] = "queue.closed"
     queue: str
     depth: int
+    """Ready and parked jobs."""
+    parked: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,10 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         WARNING,
         "%(count)d entries of the Redis stream %(stream)s are not Holdfast's and were dropped",
     ),
-    events.QueueClosed: (WARNING, "queue %(queue)s is full with %(depth)d ready jobs: enqueues wait"),
+    events.QueueClosed: (
+        WARNING,
+        "queue %(queue)s is full with %(depth)d jobs, %(parked)d of them parked: enqueues wait",
+    ),
     events.QueueOpened: (INFO, "queue %(queue)s accepts jobs again, %(depth)d are ready"),
     events.QueueRefused: (DEBUG, "queue %(queue)s did not take a job: it is %(why)s"),
     events.QueueRetriesStretched: (

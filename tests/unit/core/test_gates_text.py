@@ -13,11 +13,12 @@ from holdfast.core.gates import Candidate, Gate, RateGate, SlotGate, Usage, Wait
 from holdfast.core.gates_text import UNREADABLE, gates_text, limit_in_text, read_gates
 from holdfast.core.rate import Pace
 
-words = st.text(max_size=30)
+words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 seconds = st.floats(0.001, 1e6)
+paces = st.builds(Pace, seconds, seconds, st.integers(1, 1000)).filter(lambda pace: pace.makes_sense)
 gates: st.SearchStrategy[Gate] = st.one_of(
     st.builds(SlotGate, words, st.integers(0, 10**6), words, st.sampled_from(WhenFull)),
-    st.builds(RateGate, words, st.builds(Pace, seconds, seconds, st.integers(1, 10**6)), words),
+    st.builds(RateGate, words, paces, words),
     st.builds(BreakerGate, words, st.integers(1, 1000), seconds, seconds),
 )
 

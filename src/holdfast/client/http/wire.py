@@ -128,6 +128,7 @@ def _made(kind: type[HoldfastError], detail: str, said: Mapping[str, Any], after
         "field": said.get("field"),
         "queue": said.get("queue"),
         "depth": said.get("depth"),
+        "parked": said.get("parked", 0),
         "draining": said.get("draining", False),
         "retry_after": after_s,
         "job_id": said.get("job_id"),

@@ -46,6 +46,7 @@ class LimitView(View):
     waiting: int
     said_by: str
     next_at: datetime | None
+    in_force: bool = Field(description="False: it was set for what the code calls so, and is of the other kind.")
 
 
 class LimitsView(View):
@@ -100,7 +101,7 @@ async def list_limits(call: Called) -> LimitsView:
 
 @routes.add("PUT", "/limits/{name}", scope=Scope.OPERATE, reach=Reach.CLUSTER, takes=Takes.ONE, status=204)
 async def set_limit(call: Called, name: LimitPath, body: LimitBody) -> Response:
-    """Another size or pace, for all keys of a limit; it goes before what the code says."""
+    """Another size or pace, for all keys of a limit; it goes before what the code says, and has to be of its kind."""
     await call.hf.limits.set(name, size=body.size, rate=body.rate, burst=body.burst, by=call.caller.name)
     return Response(status_code=204)
 

@@ -97,7 +97,7 @@ async def get_weights(call: Called, queue: QueuePath) -> WeightsView:
 
 @routes.add("PATCH", "/queues/{queue}/weights", scope=Scope.OPERATE, reach=Reach.QUEUE, takes=Takes.ONE)
 async def patch_weights(call: Called, queue: QueuePath, body: WeightsBody) -> WeightsView:
-    """Change shares; what is left out stays. Workers take them up within a second."""
+    """Change shares; what is left out stays, also a priority's. Workers take them up within a second."""
     priorities = None if body.priorities is None else body.priorities.given()
     await call.hf.queues.set_weights(queue, weight=body.weight, priorities=priorities, by=call.caller.name)
     return _weights((await _queue(call, queue)).settings)

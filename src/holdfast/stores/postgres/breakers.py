@@ -9,7 +9,8 @@ from holdfast.core.breaker import CLOSED, BreakerMark, BreakerState, Phase, afte
 from holdfast.core.gates import Barrier, Place
 from holdfast.core.queue import MOST_COUNTED
 from holdfast.stores.flow import BreakerInfo
-from holdfast.stores.postgres.holding import breaker_state, moment
+from holdfast.stores.gate_rows import breaker_of
+from holdfast.stores.postgres.holding import moment
 from holdfast.stores.postgres.transaction import Tx
 
 
@@ -25,7 +26,7 @@ async def lock_breakers(tx: Tx, names: Collection[str]) -> Locked:
     """Before anything else is locked."""
     fresh = [row[0] for row in await tx.fetch("rules.lock_breakers", sorted(set(names)))]
     rows = await tx.fetch("rules.breakers_of", list(names))
-    states = {name: breaker_state(recent, open_until, held) for name, recent, open_until, held in rows}
+    states = {name: breaker_of(recent, open_until, held) for name, recent, open_until, held in rows}
     return Locked(states, fresh)
 
 
@@ -60,6 +61,6 @@ async def breakers(tx: Tx) -> list[BreakerInfo]:
     """All that have failed, or that an operator has touched."""
     found = []
     for name, recent, open_until, held, now, waiting in await tx.fetch("rules.breakers", MOST_COUNTED):
-        state = breaker_state(recent, open_until, held)
+        state = breaker_of(recent, open_until, held)
         found.append(BreakerInfo(name, state, state.phase(now.timestamp()), waiting))
     return found

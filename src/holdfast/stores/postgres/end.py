@@ -8,11 +8,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from holdfast.core.error_words import words_of
-from holdfast.core.gates import Barrier
-from holdfast.core.gates import Place as Barred
 from holdfast.core.job import ErrorInfo, JobId, WorkerId
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
+from holdfast.stores.gate_rows import places_of_rows
 from holdfast.stores.postgres.transaction import Place, Tx
 
 
@@ -68,7 +67,7 @@ async def let_go(tx: Tx, job_ids: Sequence[JobId]) -> None:
 
 async def free_slots(tx: Tx, job_ids: Sequence[JobId]) -> None:
     """Jobs that no longer run free their slots. Who waits for these is looked after when that is committed."""
-    tx.freed |= {Barred(Barrier(kind), key) for kind, key in await tx.fetch("end_jobs.drop_slots", job_ids)}
+    tx.freed |= set(places_of_rows(await tx.fetch("end_jobs.drop_slots", job_ids)))
 
 
 # ---------------------------------------------------------------- joins

@@ -88,7 +88,7 @@ class Gates:
         changed: list[tuple[str, bool]] = []
         unfolded = 0
         for row in await self._query("queues.survey", queues):
-            queue, depth, closed, high, low, changes, tenanted, draining, *ages_s, age_s = row
+            queue, depth, closed, high, low, changes, tenanted, draining, parked, *ages_s, age_s = row
             if tenanted:
                 self._tenanted.add(queue)
             settings = from_row(False, high, low, 1.0, None, *ages_s)
@@ -98,7 +98,7 @@ class Gates:
             if now_closed != closed:
                 changed.append((queue, now_closed))
             if now_closed or draining:
-                shut[queue] = Full(queue, depth, marks.high, marks.low, age_s, draining)
+                shut[queue] = Full(queue, depth, marks.high, marks.low, age_s, draining, max(0, parked))
             # Age does not grow by what is put in, so that no number of jobs is known to be harmless.
             asked = now_closed or draining or settings.ages
             self._room[queue] = 0 if asked else int(marks.high * _NEAR) - depth

@@ -13,14 +13,12 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from holdfast.core.breaker import BreakerState
 from holdfast.core.gates import Barrier, Candidate, Place, Rules, Usage, Waits, places_of
 from holdfast.core.job import JobId
+from holdfast.stores.gate_rows import LAST_S, breaker_of, places_of_rows, seconds_of
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.rule_rows import rules_of
 
-#: The largest time that both sides can write down.
-_END_S = 250_000_000_000.0
 #: So many are taken of a limit of which a slot is meant for those who wait (`hold_gates`).
 _FREED = 2**31 - 1
 #: In the order in which the function `hold_gates` is told of them.
@@ -78,17 +76,17 @@ async def hold(
     counts: dict[str, int] = {}
     for job_id, kind, key, held, full_at, recent, open_until, is_held, _ in rows:
         if job_id is not None:
-            slots[job_id].add(Place(Barrier(kind), key))
+            slots[job_id].update(places_of_rows([(kind, key)]))
             continue
         if held:
             place = Place(Barrier(kind), key)
             usage.held[place] = max(held, usage.held.get(place, 0))
             if place.barrier is Barrier.LIMIT and held < _FREED:
                 counts[key] = held
-        if full_at is not None:
-            usage.full_at[key] = full_at.timestamp()
+        if (full_s := seconds_of(full_at)) is not None:
+            usage.full_at[key] = full_s
         if recent is not None:
-            usage.breakers[key] = breaker_state(recent, open_until, is_held)
+            usage.breakers[key] = breaker_of(recent, open_until, is_held)
     return Held(usage, {job_id: frozenset(held) for job_id, held in slots.items()}, frozenset(places), counts)
 
 
@@ -99,11 +97,6 @@ async def keep_out(tx: Tx, held: Held, waits: Iterable[Waits]) -> None:
         await tx.fetch("passing.keep_out", list(keys), [held.counts.get(key, 0) for key in keys])
 
 
-def breaker_state(recent: Sequence[float], open_until: datetime | None, held: bool) -> BreakerState:
-    """From the columns of a row."""
-    return BreakerState(tuple(recent), None if open_until is None else open_until.timestamp(), held)
-
-
 def moment(seconds: float) -> datetime:
     """A time as the driver takes it."""
-    return datetime.fromtimestamp(min(seconds, _END_S), UTC)
+    return datetime.fromtimestamp(min(seconds, LAST_S), UTC)

@@ -23,6 +23,7 @@ from holdfast.stores.flow import (
     Lately,
     Position,
 )
+from holdfast.stores.gate_rows import places_of_rows
 from holdfast.stores.postgres.end import free_slots
 from holdfast.stores.postgres.serving import columns_of
 from holdfast.stores.postgres.tenants import tagged
@@ -119,7 +120,7 @@ async def circumstances(tx: Tx, job_id: JobId) -> Circumstances | None:
 async def gates(tx: Tx, places: Sequence[Barred] | None, *, limit: int) -> list[GateInfo]:
     """Those of them that somebody runs through, waits at, or has spent tokens of."""
     if places is None:
-        places = [Barred(Barrier(kind), key) for kind, key in await tx.fetch("serving.in_use", limit)]
+        places = places_of_rows(await tx.fetch("serving.in_use", limit))
     found = []
     rows = await tx.fetch("serving.usage", *columns_of(set(places)), MOST_COUNTED)
     for kind, key, held, full_at, _, _, _, waiting in rows:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from holdfast.core.gates import (
     NO_RULES,
     Admission,
-    Barrier,
     Candidate,
     Passed,
     Place,
@@ -26,6 +25,7 @@ from holdfast.core.job import ClaimedJob, ErrorInfo, JobId, WorkerId
 from holdfast.core.loss import alone
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
+from holdfast.stores.gate_rows import places_of_rows
 from holdfast.stores.postgres import transaction
 from holdfast.stores.postgres.end import Ending, end_jobs, free_slots
 from holdfast.stores.postgres.errors import again
@@ -95,8 +95,7 @@ def _candidate(row: Record) -> Candidate:
 
 def _slots(row: Record) -> frozenset[Place]:
     """Those that it had when it was picked."""
-    texts = (text.partition(" ") for text in row["slots"])
-    return frozenset(Place(Barrier(kind), key) for kind, _, key in texts)
+    return frozenset(places_of_rows(text.split(" ", 1) for text in row["slots"]))
 
 
 def _claimed(row: Record, token: int) -> ClaimedJob:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,7 +20,7 @@ from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
 from holdfast.stores.postgres.rules import record_change
 from holdfast.stores.postgres.transaction import Tx
-from holdfast.stores.queue_rows import COLUMNS, from_row, rates_of, to_row
+from holdfast.stores.queue_rows import COLUMNS, changed, from_row, rates_of, to_row
 from holdfast.stores.rule_rows import queue_words
 
 if TYPE_CHECKING:
@@ -37,8 +36,7 @@ async def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collec
     await tx.fetch("rules.alone")
     found = await tx.fetch("queues.setting", queue)
     current = from_row(*found[0]) if found else QueueSettings()
-    if only is not None:
-        settings = replace(current, **{name: getattr(settings, name) for name in only})
+    settings = changed(current, settings, only)
     await tx.fetch("queues.put", queue, *to_row(settings))
     await record_change(tx, by, "queue", queue, queue_words(current), queue_words(settings))
     if last_priorities(settings) != last_priorities(current):

@@ -32,6 +32,7 @@ from holdfast.core.queue import share_of
 from holdfast.core.state import State
 from holdfast.stores.base import Hint
 from holdfast.stores.flow import Served
+from holdfast.stores.gate_rows import places_of_rows
 from holdfast.stores.postgres.end import Ending, end_jobs
 from holdfast.stores.postgres.holding import Held, hold, keep_out, moment, places_for, read_rules
 from holdfast.stores.postgres.passing import place_of, replace_others
@@ -103,7 +104,7 @@ async def _serve(engine: Engine, verb: str, places: Sequence[Place], limit: int)
 
 
 def _places(rows: Sequence[Record]) -> list[Place]:
-    return [Place(Barrier(kind), key) for kind, key in rows]
+    return places_of_rows(rows)
 
 
 async def look_after(engine: Engine, places: Collection[Place]) -> None:

@@ -326,7 +326,7 @@ class PostgresStore(ClaimVerbs, ApiKeyVerbs):
         return await self._do("purge_queue", partial(waiting.purge_queue, queue=queue, reason=reason, limit=limit))
 
     async def tenant_weights(self) -> dict[str, float]:
-        return dict(map(tuple, await self._engine.query("tenants.weights")))
+        return tenants.weights_of(await self._engine.query("tenants.weights"))
 
     # ------------------------------------------------------------ reports
 

@@ -13,8 +13,9 @@ from holdfast.core.gates import NO_RULES, Barrier, Candidate, Place, Usage, Wait
 from holdfast.core.gates_text import read_gates
 from holdfast.core.job import JobId
 from holdfast.stores.base import Swept
+from holdfast.stores.gate_rows import breaker_of, places_of_rows, seconds_of
 from holdfast.stores.postgres.end import count_arrivals, release
-from holdfast.stores.postgres.holding import breaker_state, hold, places_for, read_rules
+from holdfast.stores.postgres.holding import hold, places_for, read_rules
 from holdfast.stores.postgres.queues import Lanes, last_lanes
 from holdfast.stores.postgres.serving import SERVED_AT_ONCE, columns_of, look_after, serve
 from holdfast.stores.postgres.transaction import Tx
@@ -46,7 +47,7 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
     slots = unparked = 0
     last = last_lanes(await engine.query("queues.weighed"))
     kept = await _kept_by_last(engine, last)
-    in_vain = [Place(Barrier(kind), key) for kind, key in await engine.query("serving.kept_in_vain", limit)]
+    in_vain = places_of_rows(await engine.query("serving.kept_in_vain", limit))
     for place in [*in_vain, *(kept.keys() - in_vain)][:limit]:
         dropping = partial(_drop_stale_slots, place=place, last=kept[place])
         freed = 0
@@ -74,9 +75,9 @@ async def _kept_by_last(engine: Engine, last: Lanes) -> defaultdict[Place, list[
     """Jobs that come last, by the limits of which they were given slots when they did not, and would not be now."""
     found: defaultdict[Place, list[JobId]] = defaultdict(list)
     for kind, key, job_id, gates in await engine.query("serving.kept_by_last", *last) if last[0] else ():
-        place = Place(Barrier(kind), key)
-        if not kept_slots(Candidate("", "", "", read_gates(gates)), [place], comes_last=True):
-            found[place].append(job_id)
+        for place in places_of_rows([(kind, key)]):
+            if not kept_slots(Candidate("", "", "", read_gates(gates)), [place], comes_last=True):
+                found[place].append(job_id)
     return found
 
 
@@ -93,7 +94,7 @@ async def hand_on(engine: Engine, gates: Collection[Record]) -> None:
     moment does it."""
     if not gates:
         return
-    places = [Place(Barrier(kind), key) for kind, key in gates]
+    places = places_of_rows(gates)
     kept = await _kept_by_last(engine, last_lanes(await engine.query("queues.weighed")))
     for place in places:
         with contextlib.suppress(StoreUnavailable):
@@ -141,10 +142,10 @@ async def _look(tx: Tx, *, barrier: Barrier, rows: Sequence[Record]) -> list[Pla
         "serving.usage", *columns_of(places_for(known, rules)), 0
     ):
         usage.held[Place(Barrier(kind), key)] = held
-        if full_at is not None:
-            usage.full_at[key] = full_at.timestamp()
+        if (full_s := seconds_of(full_at)) is not None:
+            usage.full_at[key] = full_s
         if recent is not None:
-            usage.breakers[key] = breaker_state(recent, open_until, is_held)
+            usage.breakers[key] = breaker_of(recent, open_until, is_held)
     places = [Place(barrier, row["key"]) for row in rows]
     return [
         place

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.core.job import JobId, NewJob, WorkerId
 from holdfast.core.tenancy import NO_TENANT
 from holdfast.stores.base import Hint
+from holdfast.stores.gate_rows import tenant_weight_of
 
 if TYPE_CHECKING:
+    from asyncpg import Record
+
     from holdfast.stores.postgres.transaction import Place, Tx
 
 #: Times the limit of a sweep: it only looks at most of them.
@@ -98,9 +101,15 @@ async def forget(tx: Tx, *, limit: int) -> None:
     await tx.fetch("tenants.forget", await tx.value("tenants.somewhere"), limit * _FORGOTTEN_AT_ONCE)
 
 
+def weights_of(rows: Sequence[Record]) -> dict[str, float]:
+    """Of all tenants for whom one was set."""
+    found = {tenant: tenant_weight_of(weight) for tenant, weight in map(tuple, rows)}
+    return {tenant: weight for tenant, weight in found.items() if weight is not None}
+
+
 async def set_weight(tx: Tx, tenant: str, weight: float | None) -> float | None:
     """For jobs that get their tags from now on; the weight before."""
-    before: float | None = await tx.value("tenants.weight", tenant)
+    before = tenant_weight_of(await tx.value("tenants.weight", tenant))
     if weight is None:
         await tx.fetch("tenants.drop_weight", tenant)
     else:

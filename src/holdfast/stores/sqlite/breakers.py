@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 from holdfast.core.breaker import CLOSED, BreakerMark, BreakerState, after_mark
 from holdfast.core.queue import MOST_COUNTED
 from holdfast.stores.flow import BreakerInfo
+from holdfast.stores.gate_rows import breaker_of
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 
@@ -19,7 +19,7 @@ SQL = load("breakers")
 def read(db: sqlite3.Connection, name: str) -> BreakerState:
     """Closed, where it has never failed."""
     row = db.execute(SQL["state"], (name,)).fetchone()
-    return CLOSED if row is None else _state(*row)
+    return CLOSED if row is None else breaker_of(*row)
 
 
 def write(tx: Tx, name: str, state: BreakerState) -> None:
@@ -47,9 +47,6 @@ def breakers(db: sqlite3.Connection, *, now: float) -> list[BreakerInfo]:
     return [
         BreakerInfo(name, state, state.phase(now), waiting)
         for name, *row, waiting in db.execute(SQL["list"], (MOST_COUNTED,))
-        for state in [_state(*row)]
+        if isinstance(name, str)
+        for state in [breaker_of(*row)]
     ]
-
-
-def _state(recent: str, open_until: float | None, held: Any) -> BreakerState:
-    return BreakerState(tuple(json.loads(recent)), open_until, bool(held))

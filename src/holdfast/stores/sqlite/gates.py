@@ -13,6 +13,7 @@ from holdfast.core.breaker import Phase
 from holdfast.core.gates import Barrier, Candidate, Passed, Place, Rules, Usage, kept_slots, places_of
 from holdfast.core.gates_text import read_gates
 from holdfast.stores.base import Hint
+from holdfast.stores.gate_rows import places_of_rows, seconds_of
 from holdfast.stores.parking import BEHIND
 from holdfast.stores.rule_rows import rules_of
 from holdfast.stores.sqlite import breakers
@@ -35,8 +36,8 @@ def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
             case Barrier.RATE:
                 if place.key not in usage.full_at:
                     (full_at,) = tx.db.execute(SQL["full_at"], (place.key,)).fetchone() or (None,)
-                    if full_at is not None:
-                        usage.full_at[place.key] = full_at
+                    if (full_s := seconds_of(full_at)) is not None:
+                        usage.full_at[place.key] = full_s
             case Barrier.BREAKER if place.key not in usage.breakers:
                 usage.breakers[place.key] = state = breakers.read(tx.db, place.key)
                 if state.phase(tx.now) is not Phase.CLOSED:
@@ -51,7 +52,7 @@ def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
 
 def slots_of(tx: Tx, job_id: bytes) -> frozenset[Place]:
     """What a job holds."""
-    return frozenset(Place(Barrier(kind), key) for kind, key in tx.db.execute(SQL["slots_of"], (job_id,)))
+    return frozenset(places_of_rows(tx.db.execute(SQL["slots_of"], (job_id,))))
 
 
 def take(tx: Tx, passed: Sequence[tuple[bytes, Passed]], usage: Usage) -> None:
@@ -83,10 +84,10 @@ def free_reserved(tx: Tx, queue: str) -> None:
 def free_left_to_last(tx: Tx, queue: str, priorities: Sequence[int]) -> None:
     """Jobs of these lanes come last now: so do slots that would not have been given to them."""
     for job_id, kind, key, gates in tx.db.execute(SQL["kept_in"], (queue, json.dumps(priorities))).fetchall():
-        place = Place(Barrier(kind), key)
-        if not kept_slots(Candidate("", queue, "", read_gates(gates)), [place], comes_last=True):
-            tx.db.execute(SQL["free_one"], (job_id, kind, key))
-            tx.freed[place] = None
+        for place in places_of_rows([(kind, key)]):
+            if not kept_slots(Candidate("", queue, "", read_gates(gates)), [place], comes_last=True):
+                tx.db.execute(SQL["free_one"], (job_id, kind, key))
+                tx.freed[place] = None
 
 
 def step_forward(tx: Tx, queue: str) -> None:
@@ -96,8 +97,7 @@ def step_forward(tx: Tx, queue: str) -> None:
 
 def note_freed(tx: Tx, rows: Iterable[tuple[str, str]]) -> None:
     """From rows of `slot` that are gone."""
-    for kind, key in rows:
-        tx.freed[Place(Barrier(kind), key)] = None
+    tx.freed.update(dict.fromkeys(places_of_rows(rows)))
 
 
 def park(tx: Tx, row: tuple[Any, ...], queue: str) -> None:

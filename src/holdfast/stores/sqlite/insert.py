@@ -53,7 +53,8 @@ def _shut_queues(tx: Tx, jobs: Sequence[NewJob]) -> dict[str, Full]:
         if judged.closed != closed:
             tx.set_gate(queue, closed=judged.closed)
         if judged.closed or judged.draining:
-            shut[queue] = Full(queue, depth, judged.marks.high, judged.marks.low, judged.age_s, judged.draining)
+            parked = tx.parked_in(queue)
+            shut[queue] = Full(queue, depth, judged.marks.high, judged.marks.low, judged.age_s, judged.draining, parked)
     return shut
 
 

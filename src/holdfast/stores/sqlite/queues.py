@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from holdfast.core.queue import MOST_SAMPLED, RATES_OVER_S, QueueInfo, QueueRates, QueueSettings, last_priorities
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
-from holdfast.stores.queue_rows import from_row, rates_of, to_row
+from holdfast.stores.job_reports import value_of
+from holdfast.stores.queue_rows import changed, from_row, rates_of, to_row
 from holdfast.stores.rule_rows import queue_words
 from holdfast.stores.sqlite.gates import free_left_to_last, free_reserved, step_forward
 from holdfast.stores.sqlite.rules import record_change
@@ -25,8 +25,7 @@ SQL = load("queues")
 def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[str] | None, by: str) -> None:
     """Replace a queue's settings, or only some of them; gates follow at the next insert or claim."""
     before = queue_settings(tx.db).get(queue, QueueSettings())
-    if only is not None:
-        settings = replace(before, **{name: getattr(settings, name) for name in only})
+    settings = changed(before, settings, only)
     tx.db.execute(SQL["set"], (queue, *to_row(settings)))
     record_change(tx, by=by, what="queue", name=queue, before=queue_words(before), after=queue_words(settings))
     last = last_priorities(settings)
@@ -41,7 +40,7 @@ def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[s
 
 def queue_settings(db: sqlite3.Connection) -> dict[str, QueueSettings]:
     """Every queue that has settings or has ever had a job."""
-    return {row[0]: from_row(*row[1:]) for row in db.execute(SQL["settings"])}
+    return {row[0]: from_row(*row[1:]) for row in db.execute(SQL["settings"]) if isinstance(row[0], str)}
 
 
 def list_queues(db: sqlite3.Connection, *, now: float) -> list[QueueInfo]:
@@ -84,7 +83,7 @@ def list_workers(db: sqlite3.Connection) -> list[WorkerInfo]:
             host=row[1],
             pid=row[2],
             concurrency=row[3],
-            queues=tuple(json.loads(row[4])),
+            queues=_queues(row[4]),
             started_at=datetime.fromtimestamp(row[5], UTC),
             lease_until=datetime.fromtimestamp(row[6], UTC),
             lag_s=row[7],
@@ -92,3 +91,8 @@ def list_workers(db: sqlite3.Connection) -> list[WorkerInfo]:
         )
         for row in db.execute(SQL["workers"])
     ]
+
+
+def _queues(text: Any) -> tuple[str, ...]:
+    found = value_of(text)
+    return tuple(map(str, found)) if isinstance(found, list) else ()

@@ -13,7 +13,8 @@ from holdfast.core.gates import Barrier, Place
 from holdfast.core.rate import Pace
 from holdfast.stores.base import Hint
 from holdfast.stores.flow import SettingChange
-from holdfast.stores.job_reports import value_of
+from holdfast.stores.gate_rows import seconds_of
+from holdfast.stores.job_reports import metadata_of
 from holdfast.stores.rule_rows import (
     LIMIT,
     PAUSED_TASK,
@@ -44,8 +45,9 @@ def record_change(tx: Tx, *, by: str, what: str, name: str, before: Words, after
 def setting_changes(db: sqlite3.Connection, *, limit: int, before: int | None) -> list[SettingChange]:
     """Newest first."""
     return [
-        SettingChange(number, datetime.fromtimestamp(at, UTC), by, what, name, value_of(old), value_of(new))
+        SettingChange(number, datetime.fromtimestamp(at_s, UTC), by, what, name, metadata_of(old), metadata_of(new))
         for number, at, by, what, name, old, new in db.execute(SQL["changes"], (before, limit))
+        if (at_s := seconds_of(at)) is not None
     ]
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from holdfast.core.tenancy import cost_of, next_tag
 from holdfast.stores.base import Hint
+from holdfast.stores.gate_rows import tenant_weight_of
 from holdfast.stores.rule_rows import tenant_words
 from holdfast.stores.sqlite.rules import record_change
 from holdfast.stores.sqlite.statements import load
@@ -56,7 +57,7 @@ class _Chain(NamedTuple):
 
 
 def _begin(tx: Tx, queue: str, priority: int, tenant: str, job_id: bytes) -> _Chain:
-    (weight,) = tx.db.execute(SQL["weight"], (tenant,)).fetchone() or (None,)
+    weight = _weight(tx, tenant)
     (reached,) = tx.db.execute(SQL["reached"], (queue, priority)).fetchone() or (None,)
     last, waits = tx.db.execute(SQL["last_tag"], (queue, priority, tenant)).fetchone() or (None, False)
     cost = cost_of(weight)
@@ -91,7 +92,7 @@ class Forgetting:
 
 def set_weight(tx: Tx, tenant: str, weight: float | None, *, by: str) -> None:
     """For jobs that get their tags from now on."""
-    (before,) = tx.db.execute(SQL["weight"], (tenant,)).fetchone() or (None,)
+    before = _weight(tx, tenant)
     record_change(tx, by=by, what="tenant", name=tenant, before=tenant_words(before), after=tenant_words(weight))
     if weight is None:
         tx.db.execute(SQL["drop_weight"], (tenant,))
@@ -102,4 +103,10 @@ def set_weight(tx: Tx, tenant: str, weight: float | None, *, by: str) -> None:
 
 def weights(db: sqlite3.Connection) -> dict[str, float]:
     """Of all tenants for whom one was set."""
-    return dict(db.execute(SQL["weights"]).fetchall())
+    found = {tenant: tenant_weight_of(weight) for tenant, weight in db.execute(SQL["weights"]) if type(tenant) is str}
+    return {tenant: weight for tenant, weight in found.items() if weight is not None}
+
+
+def _weight(tx: Tx, tenant: str) -> float | None:
+    (weight,) = tx.db.execute(SQL["weight"], (tenant,)).fetchone() or (None,)
+    return tenant_weight_of(weight)

@@ -105,5 +105,10 @@ class Tx:
             self.tenanted.add(queue)
         return depth + self._depth[queue] + self._parked.get(queue, 0), bool(closed)
 
+    def parked_in(self, queue: str) -> int:
+        """Those of its depth that are parked."""
+        (parked,) = self.db.execute(SQL["parked"], (queue,)).fetchone() or (0,)
+        return max(0, int(parked) + self._parked.get(queue, 0))
+
     def set_gate(self, queue: str, *, closed: bool) -> None:
         self.db.execute(SQL["set_gate"], {"queue": queue, "closed": closed})

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
+
 from holdfast.core.backpressure import AgeMarks, Watermarks
+from holdfast.core.errors import InvalidOptions
 from holdfast.core.queue import QueueInfo, QueueSettings
 from holdfast.core.settlement import UNKNOWN_TASK, Bury, Park
 from holdfast.core.state import State
@@ -45,6 +49,25 @@ async def check_settings_are_kept(store: Store) -> None:
     assert (await _queue(store, "mail")).settings == settings, "the report tells them, too"
     await store.set_queue("mail", QueueSettings())
     assert (await store.queue_settings())["mail"] == QueueSettings(), "settings are replaced as a whole"
+
+
+async def check_weights_of_priorities_are_said_one_by_one(store: Store) -> None:
+    def share(**weights: float) -> Coroutine[None, None, None]:
+        return store.set_queue("mail", QueueSettings(weights=weights), only=("weights",))
+
+    await share(bulk=0)
+    await asyncio.gather(share(low=7), share(high=20), share(low=7, critical=1))
+    found = (await store.queue_settings())["mail"].weights
+    assert found == {"critical": 1, "high": 20, "normal": 10, "low": 7, "bulk": 0}, f"nobody's word is lost: {found}"
+    try:
+        await share(critical=0, high=0, normal=0, low=0)
+    except InvalidOptions:
+        pass
+    else:
+        raise AssertionError("with what is stored, all of them would be 0")
+    assert (await store.queue_settings())["mail"].weights == found, "nothing of it was taken"
+    await store.set_queue("mail", QueueSettings(), only=("weights",))
+    assert (await store.queue_settings())["mail"] == QueueSettings(), "as built in"
 
 
 async def check_a_queue_is_known_from_its_first_job_on(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.backpressure import AgeMarks, Watermarks
+from holdfast.core.gates import SlotGate
 from holdfast.core.queue import QueueSettings
 from holdfast.core.state import State
 from holdfast.stores.base import Full, Inserted, Store, Withheld
@@ -14,6 +15,7 @@ from holdfast.testing.contracts.arrange import (
     due,
     enlist,
     insert,
+    start,
     states,
 )
 
@@ -39,6 +41,17 @@ async def check_a_queue_is_full_at_its_high_mark(store: Store) -> None:
     [queue] = [queue for queue in await store.list_queues() if queue.name == QUEUE]
     assert not queue.accepting, f"a closed queue says so: {queue}"
     assert queue.ready == HIGH, f"got {queue}"
+
+
+async def check_a_full_queue_says_how_much_of_it_is_parked(store: Store) -> None:
+    await _bound(store)
+    gates = (SlotGate("one", 1),)
+    run = await start(store, gates=gates)
+    await insert(store, *(a_job(gates=gates) for _ in range(HIGH - 1)))
+    assert await claim(store, run.worker) == [], "they wait at their limit"
+    await insert(store, a_job())
+    [answer] = await store.insert_jobs([a_job()])
+    assert answer == Full(QUEUE, depth=HIGH, high=HIGH, low=LOW, parked=HIGH - 1), f"got {answer}"
 
 
 async def check_a_closed_queue_opens_only_at_its_low_mark(store: Store) -> None:

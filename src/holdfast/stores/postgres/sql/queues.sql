@@ -27,7 +27,8 @@ INSERT INTO holdfast.depth (queue) SELECT unnest($1::text[]) ON CONFLICT DO NOTH
 -- name: survey
 -- Folded and not yet folded, in one look; how many rows are not yet folded; and the age, where there are marks for it.
 SELECT q.queue, coalesce(d.ready, 0) + coalesce(d.parked, 0) + coalesce(c.change, 0), coalesce(d.closed, false), s.high,
-       s.low, c.changes, coalesce(d.tenanted, false), coalesce(s.draining, false), s.high_age_s, s.low_age_s, CASE WHEN s.high_age_s IS NOT NULL THEN (
+       s.low, c.changes, coalesce(d.tenanted, false), coalesce(s.draining, false),
+       coalesce(d.parked, 0) + coalesce(c.parked, 0), s.high_age_s, s.low_age_s, CASE WHEN s.high_age_s IS NOT NULL THEN (
            -- Of the heads of all lanes: in a lane with tags that need not be the oldest of the lane.
            SELECT extract(epoch FROM holdfast.clock() - min(h.entered_at))::float8 FROM generate_series(0, 9) AS p (priority)
            CROSS JOIN LATERAL (
@@ -37,8 +38,9 @@ FROM unnest($1::text[]) AS q (queue)
 LEFT JOIN holdfast.depth d ON d.queue = q.queue
 LEFT JOIN holdfast.queue_setting s ON s.queue = q.queue
 CROSS JOIN LATERAL (
-    SELECT sum(x.change + x.parked)::int8, count(*) FROM holdfast.depth_change x WHERE x.queue = q.queue
-) AS c (change, changes)
+    SELECT sum(x.change + x.parked)::int8, count(*), sum(x.parked)::int8 FROM holdfast.depth_change x
+    WHERE x.queue = q.queue
+) AS c (change, changes, parked)
 
 -- name: closed
 SELECT queue FROM holdfast.depth WHERE closed AND queue = ANY ($1)

@@ -1,13 +1,13 @@
 -- serve_gates: those who wait at gates that are due, the oldest first.
 
 -- name: due
-SELECT kind, key FROM gate WHERE due_at <= ? ORDER BY due_at LIMIT ?
+SELECT kind, key FROM gate WHERE due_at <= ? AND kind IN ('limit', 'rate', 'breaker', 'paused') ORDER BY due_at LIMIT ?
 
 -- name: set_due
 UPDATE gate SET due_at = ? WHERE kind = ? AND key = ?
 
 -- name: next_due
-SELECT due_at FROM gate g WHERE due_at IS NOT NULL
+SELECT due_at FROM gate g WHERE due_at < 250000000000.0
     AND EXISTS (SELECT 1 FROM parked p WHERE p.reason = g.kind AND p.key = g.key)
 ORDER BY due_at LIMIT 1
 
@@ -20,7 +20,7 @@ WHERE p.reason = ? AND p.key = ? ORDER BY p.seq LIMIT ?
 -- Claimed from by somebody, or by nobody because there is no worker at all.
 SELECT NOT EXISTS (SELECT 1 FROM queue_setting s WHERE s.queue = ?1 AND s.paused)
     AND (NOT EXISTS (SELECT 1 FROM worker) OR EXISTS (SELECT 1 FROM worker w WHERE w.queues = '[]'
-        OR EXISTS (SELECT 1 FROM json_each(w.queues) e WHERE e.value = ?1)))
+        OR EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(w.queues) THEN w.queues END) e WHERE e.value = ?1)))
 
 -- name: weights
 SELECT paused, high, low, weight, weights FROM queue_setting WHERE queue = ?
@@ -61,7 +61,8 @@ DELETE FROM slot WHERE (kind, key, job_id) IN (
                 AND NOT EXISTS (SELECT 1 FROM queue_setting q WHERE q.queue = r.queue AND q.paused)
                 AND (NOT EXISTS (SELECT 1 FROM worker) OR EXISTS (
                     SELECT 1 FROM worker w WHERE w.queues = '[]'
-                        OR EXISTS (SELECT 1 FROM json_each(w.queues) e WHERE e.value = r.queue)))) LIMIT ?)
+                        OR EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(w.queues) THEN w.queues END) e
+                            WHERE e.value = r.queue)))) LIMIT ?)
 RETURNING kind, key
 
 -- name: overlooked
@@ -75,12 +76,13 @@ waited (kind, key) AS (
     WHERE w.key IS NOT NULL
 )
 SELECT w.kind, w.key FROM waited w WHERE w.key IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM gate g WHERE g.kind = w.kind AND g.key = w.key AND g.due_at IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM gate g WHERE g.kind = w.kind AND g.key = w.key AND g.due_at < 250000000000.0)
     AND CASE w.kind
         WHEN 'rate' THEN TRUE
         WHEN 'paused' THEN NOT EXISTS (SELECT 1 FROM rule r WHERE r.what || ':' || r.name = w.key)
         WHEN 'breaker' THEN NOT EXISTS (SELECT 1 FROM slot s WHERE s.kind = 'breaker' AND s.key = w.key)
-            AND NOT EXISTS (SELECT 1 FROM breaker b WHERE b.name = w.key AND (b.held OR b.open_until > :now))
+            AND NOT EXISTS (SELECT 1 FROM breaker b WHERE b.name = w.key AND (b.held = 1
+                OR (b.open_until > :now AND b.open_until < 250000000000.0)))
         ELSE (SELECT count(*) FROM slot s WHERE s.kind = 'limit' AND s.key = w.key) < coalesce((
             SELECT coalesce(
                 (SELECT coalesce(

@@ -15,6 +15,9 @@ RETURNING ready + parked, closed
 -- name: depth
 SELECT ready + parked, closed, tenanted FROM depth WHERE queue = ?
 
+-- name: parked
+SELECT CAST(parked AS INTEGER) FROM depth WHERE queue = ?
+
 -- name: watermarks
 SELECT high, low, high_age_s, low_age_s, draining FROM queue_setting WHERE queue = ?
 
