@@ -9,7 +9,7 @@ from uuid import UUID
 
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
-from holdfast.stores.judging import Judged, UniqueHolder
+from holdfast.stores.judging import Judged, UniqueHolder, pruned
 from holdfast.stores.postgres.holding import moment
 from holdfast.stores.postgres.transaction import Tx
 
@@ -26,12 +26,15 @@ class Keys(NamedTuple):
 async def read_keys(tx: Tx, jobs: Sequence[NewJob], ours: dict[str, UniqueHolder | None]) -> Keys:
     """`ours`: keys that this transaction has taken already, and who had them before."""
     names = sorted({job.unique.key for job in jobs if job.unique is not None})
-    rows = await tx.fetch("insert_jobs.unique_holders", names) if names else []
+    rows = await tx.fetch("insert_jobs.unique_holders", names, tx.now) if names else []
     owners = {row[0]: _id(row[1]) for row in rows}
     found: dict[str, UniqueHolder | None] = {
-        key: UniqueHolder(_id(job_id), State(state), created_at, first_at)
-        for key, job_id, state, created_at, first_at in rows
+        key: UniqueHolder(_id(job_id), State(state), created_at, first_at, begun)
+        for key, job_id, state, created_at, first_at, begun, _ in rows
         if state is not None
+    }
+    found |= {
+        key: pruned(_id(job_id), first_at, until) for key, job_id, _, _, first_at, _, until in rows if until is not None
     }
     return Keys(owners, found | ours)
 
