@@ -51,9 +51,8 @@ def main() -> None:
             )
             if options.show and not verdict.caught_by:
                 print(verdict.output)
-    if not options.only:
-        _write(verdicts)
-        print(f"the table is in {DOC.relative_to(ROOT)}")
+    _write(verdicts)
+    print(f"the table is in {DOC.relative_to(ROOT)}")
     survivors = [verdict for verdict in verdicts if not verdict.caught_by]
     print(f"{len(verdicts) - len(survivors)} caught, {len(survivors)} survived")
     sys.exit(bool(survivors))
@@ -91,19 +90,26 @@ def _run_tests(ablation: Ablation, scratch: Path) -> Verdict:
 
 
 def _write(verdicts: list[Verdict]) -> None:
-    rows = [
-        "| promise | safeguard taken out | where | caught by | after |",
-        "|---|---|---|---|--:|",
-        *(
-            f"| {each.ablation.promise} | {each.ablation.safeguard} "
-            f"| `{each.ablation.file.removeprefix('src/holdfast/')}` "
-            f"| {f'`{each.caught_by}`' if each.caught_by else '**not caught**'} | {each.seconds:.0f} s |"
-            for each in verdicts
-        ),
-    ]
+    """The rows of these anew, beside those of the others as they were; in the order of the tables."""
     before, _, rest = DOC.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    DOC.write_text(f"{before}{BEGIN}\n\n" + "\n".join(rows) + f"\n\n{END}{after}")
+    known, _, after = rest.partition(END)
+    rows = {_name_in(row): row for row in known.splitlines() if row.startswith("| ")}
+    rows |= {_name_in(row): row for row in map(_row, verdicts)}
+    head = ["| promise | safeguard taken out | where | caught by | after |", "|---|---|---|---|--:|"]
+    kept = [rows[name] for each in (*ABLATIONS, *FLOW_CONTROL) if (name := (each.promise, each.safeguard)) in rows]
+    DOC.write_text(f"{before}{BEGIN}\n\n" + "\n".join([*head, *kept]) + f"\n\n{END}{after}")
+
+
+def _row(verdict: Verdict) -> str:
+    ablation = verdict.ablation
+    where = ablation.file.removeprefix("src/holdfast/")
+    caught_by = f"`{verdict.caught_by}`" if verdict.caught_by else "**not caught**"
+    return f"| {ablation.promise} | {ablation.safeguard} | `{where}` | {caught_by} | {verdict.seconds:.0f} s |"
+
+
+def _name_in(row: str) -> tuple[str, str]:
+    promise, safeguard = row.split(" | ")[:2]
+    return promise.removeprefix("| "), safeguard
 
 
 if __name__ == "__main__":

@@ -124,8 +124,8 @@ OF_USERS = (
         "gates",
         "a guess beyond all dates is not made",
         "src/holdfast/client/hindrances.py",
-        "until is None or until > self.now + _FAR_S",
-        "until is None",
+        "None if at_s > now + _FAR_S else datetime",
+        "datetime",
         ("tests/attacks/test_slow_rates.py",),
     ),
     Ablation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.ablate.ablation import Ablation
 from tests.ablate.client_gates_table import OF_USERS
+from tests.ablate.explaining_table import OF_EXPLAINING
 from tests.ablate.gates_table import OF_GATES
 from tests.ablate.http_table import OF_HTTP
 from tests.ablate.postgres_gates_table import AT_POSTGRES_GATES
@@ -19,6 +20,7 @@ FLOW_CONTROL = (
     *AT_SQLITES_GATES,
     *AT_POSTGRES_GATES,
     *OF_USERS,
+    *OF_EXPLAINING,
     *OF_WATCHING,
     *OF_HTTP,
     Ablation(

@@ -33,7 +33,8 @@ def test_who_claims_one_of_them_holds_gates_only_once(
         gate = f"SELECT 1 FROM {postgres_tables.schema}.gate WHERE key = %s FOR NO KEY UPDATE"
         with psycopg.connect(postgres_tables.url) as side:
             side.execute(f"UPDATE {postgres_tables.schema}.ready SET losses = 2")  # type: ignore[call-overload]
-            side.execute(f"INSERT INTO {postgres_tables.schema}.gate (kind, key) VALUES ('limit', 'a')")  # type: ignore[call-overload]
+            gates = "VALUES ('limit', 'a'), ('limit', 'z')"
+            side.execute(f"INSERT INTO {postgres_tables.schema}.gate (kind, key) {gates}")  # type: ignore[call-overload]
             side.commit()
             side.execute(gate, ["a"])  # type: ignore[call-overload]
             fetch, waiting = Tx.fetch, list[asyncio.Future[Any]]()

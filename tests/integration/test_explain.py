@@ -38,12 +38,13 @@ async def test_every_state_is_explained() -> None:
         job = await work.enqueue()
         assert await explain(job.id) == f"job {job.id} is ready, but no worker is running; {lane}"
         await hf.queues.pause("default")
-        assert (await explain(job.id)).startswith(
-            f"job {job.id} is ready, but queue 'default' is paused; no worker is running; it is the next"
-        )
+        assert await explain(job.id) == (
+            f"job {job.id} is ready, but queue 'default' is paused; no worker is running; it is the next of its lane "
+            "(queue 'default', priority 5)"
+        ), "it has no share of the starts"
         later = await work.options(run_at=datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)).enqueue()
         assert (await explain(later.id)).startswith(f"job {later.id} waits for its time, at 2099-01-02 03:04:05 UTC; ")
-        assert (await hf.jobs.explain(later.id)).starts_at == datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)
+        assert (await hf.jobs.explain(later.id)).starts_at is None, "its queue is paused, and nobody serves it"
 
         store = hf._open_store()
         joined = new_job_id()
@@ -61,6 +62,7 @@ async def test_every_state_is_explained() -> None:
             await hf.queues.resume("default")
             await until(job, State.RUNNING)
             assert await explain(job.id) == f"job {job.id} runs on worker {worker.id}, attempt 1"
+            assert (await hf.jobs.explain(later.id)).starts_at == datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)
             failing = await work.enqueue(fail=True)
             info = await until(failing, State.SCHEDULED)
             assert await explain(failing.id) == (
@@ -69,8 +71,8 @@ async def test_every_state_is_explained() -> None:
             unknown = await hf.named("nobody.knows").enqueue()
             await until(unknown, State.PARKED)
             assert await explain(unknown.id) == (
-                f"job {unknown.id} is parked: no worker that has seen it knows its task; it runs when one that does "
-                "appears"
+                f"job {unknown.id} is parked: no worker that has seen it knows its task 'nobody.knows'; it runs when "
+                "one that does appears"
             )
             go_on.set()
             await job.result(timeout=PATIENCE_S)
@@ -100,9 +102,10 @@ async def test_a_ready_job_is_told_its_place_and_its_lanes_share_and_a_running_o
         high = await work.options(priority="high").enqueue()
         why = await hf.jobs.explain(last.id)
         assert str(why) == (
-            f"job {last.id} is ready; 2 jobs of its lane come first (queue 'default', priority 5, 25% of the starts)"
+            f"job {last.id} is ready, but the only slot of the 1 worker that serves it is taken; 2 jobs of its lane "
+            "come first (queue 'default', priority 5, 25% of the starts)"
         )
-        assert why.held_by == ()
+        assert why.held_by[0].kind == "workers_busy"
         assert why.notes[0].data["ahead"] == 2
         assert why.starts_at is None, "nothing of this lane has ended yet"
         assert (await hf.jobs.explain(high.id)).notes[0].data["share"] == 0.75
@@ -131,9 +134,9 @@ async def test_the_start_is_estimated_from_how_many_of_the_lane_ended_lately() -
         await until(running, State.RUNNING)
         now = datetime.now(UTC)
         why = await hf.jobs.explain(last.id)
-        assert str(why).endswith("; as lately, it starts in about 20 s"), "two before it, six a minute"
+        assert str(why).endswith("; as lately, it starts in about 30 s"), "it is the third to start, six a minute"
         assert why.starts_at is not None
-        assert abs(why.starts_at - now - timedelta(seconds=20)) < timedelta(seconds=5)
+        assert abs(why.starts_at - now - timedelta(seconds=30)) < timedelta(seconds=5)
         stay.set()
 
 
@@ -160,9 +163,9 @@ async def test_limit_rate_breaker_and_pauses_are_told_with_their_numbers() -> No
         why = await hf.jobs.explain(job.id)
         assert kinds(why) == ["limit", "rate", "expires"]
         assert str(why).startswith(
-            f"job {job.id} is parked: its limit 'one' is full: 1 of 1 run; its rate 'hourly' (1/h)"
+            f"job {job.id} is parked: its limit 'one' is full: 1 of 1 run, and it is the next; its rate 'hourly'"
         )
-        assert why.held_by[0].data == {"key": "one", "name": "one", "held": 1, "size": 1, "waiting": 1}
+        assert why.held_by[0].data == {"key": "one", "name": "one", "held": 1, "size": 1, "waiting": 1, "ahead": 0}
         assert why.held_by[1].data["next_at"] > datetime.now(UTC) + timedelta(minutes=50)
         assert why.starts_at is None, "two things keep it"
         go_on.set()

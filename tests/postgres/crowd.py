@@ -10,7 +10,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ import asyncpg
 from holdfast.core.state import State
 from holdfast.local import LocalPostgres
 from holdfast.stores.base import JobFilter
-from holdfast.stores.postgres import PostgresStore, ended, listing, queues, sweep
+from holdfast.stores.postgres import PostgresStore, ended, listing, moving, queues, sweep
 from holdfast.stores.postgres.statements import statements
 from holdfast.stores.postgres.transaction import Tx
 
@@ -184,9 +184,17 @@ async def touched(
     return Touched(answer, spy.buffers, frozenset(spy.scanned & BIG))
 
 
+async def _explain(tx: Tx) -> Any:
+    """What a report needs about a job that stands last in a long line, on the day on which all of them ended."""
+    tx.now -= timedelta(days=1)
+    last = "SELECT job_id FROM holdfast.parked WHERE reason = 'unknown_task' ORDER BY key DESC, seq DESC LIMIT 1"
+    return await moving.circumstances(tx, await tx.connection.fetchval(last))
+
+
 UPKEEP: dict[str, Callable[[Tx], Awaitable[Any]]] = {
     "list_queues": queues.list_queues,
     "queue_rates": queues.queue_rates,
+    "circumstances": _explain,
     "sweep's recount": sweep.fix_depths,
     "prune_jobs": partial(ended.prune_jobs, keep_succeeded_s=0.0, keep_cancelled_s=0.0, limit=500),
 }

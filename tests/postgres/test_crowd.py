@@ -102,12 +102,19 @@ async def _first(url: str, where: JobFilter) -> JobPage:
 #: A report on a queue counts up to 10,000 of each kind, the sweep compares as many, and pruning takes 500 jobs at once.
 @pytest.mark.parametrize(
     ("name", "most"),
-    [("list_queues", 8_000), ("queue_rates", 30_000), ("sweep's recount", 2_000), ("prune_jobs", 20_000)],
+    [
+        ("list_queues", 8_000),
+        ("queue_rates", 30_000),
+        ("circumstances", 20_000),
+        ("sweep's recount", 2_000),
+        ("prune_jobs", 20_000),
+    ],
 )
 def test_reports_and_upkeep_have_bounded_work(crowded: str, name: str, most: int) -> None:
     cost = asyncio.run(_touched(crowded, name))
     assert cost.buffers <= most
-    assert cost.scanned <= {"active"}, "which holds no more than runs now"
+    small = {"active", "blocked"} if name == "circumstances" else {"active"}
+    assert cost.scanned <= small, "which holds no more than runs now; the other one fits into a page here"
 
 
 async def _touched(url: str, name: str) -> Touched:

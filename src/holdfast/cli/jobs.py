@@ -108,7 +108,7 @@ async def explain(session: Session, job_id: JobIdArgument) -> None:
     """Say why a job is where it is.
 
     Where it runs, how it ended, or all that keeps it: pauses, limits, rates and breakers that are used up, missing
-    workers, its time; how many of its lane come first, which share the lane has, and when it may start.
+    or busy workers, its time; how many come first, which share its lane has, and when it may start.
 
     \b
     holdfast jobs explain 01985f3e-6f0a-7a51-8d8e-2f4f8f1f0c11

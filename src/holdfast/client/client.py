@@ -60,7 +60,8 @@ class Client:
         self._on_enqueued = on_enqueued
         self._enqueuer = Enqueuer(store, config, clock=clock, telemetry=telemetry)
         self.endings = Endings(store, poll_s=config.poll_s)
-        self.jobs = Jobs(store, registry, poll_s=config.poll_s)
+        bounds = {name: each.concurrency for name, each in config.queue_options.items() if each.concurrency is not None}
+        self.jobs = Jobs(store, registry, poll_s=config.poll_s, bounds=bounds)
         self.dead = DeadLetters(store, self.jobs, registry, config)
         operator = Operator(store, telemetry)
         self.queues = Queues(operator, partial(_queues_of, registry, config))

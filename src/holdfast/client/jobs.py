@@ -29,10 +29,14 @@ _LOOK_AT_MOST_EVERY_S = 0.02
 class Jobs:
     """Operations on jobs by id or by filter."""
 
-    def __init__(self, store: Store, registry: Registry, *, poll_s: float) -> None:
+    def __init__(
+        self, store: Store, registry: Registry, *, poll_s: float, bounds: Mapping[str, int] | None = None
+    ) -> None:
+        """`bounds`: how many jobs of a queue a worker runs at once, as far as the settings say it."""
         self._store = store
         self._registry = registry
         self._poll_s = poll_s
+        self._bounds = bounds or {}
 
     async def get(self, job_id: JobId | str) -> JobInfo:
         """One job; JobNotFound when there is none."""
@@ -102,7 +106,7 @@ class Jobs:
 
     async def explain(self, job_id: JobId | str) -> Explanation:
         """Why a job is where it is: what keeps it, its place, an estimate of its start; as text, in a line."""
-        return await explain(self._store, await self.get(job_id))
+        return await explain(self._store, await self.get(job_id), bounds=self._bounds)
 
     async def move(
         self,

@@ -5,19 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from holdfast.core.job import JobId
 from holdfast.core.state import State
+
+ReasonKind: TypeAlias = Literal[
+    "queue_paused",
+    "task_paused",
+    "tenant_paused",
+    "no_worker",
+    "workers_busy",
+    "comes_last",
+    "limit",
+    "rate",
+    "breaker",
+    "lifted",
+    "unknown_task",
+    "scheduled",
+    "blocked",
+    "lane",
+    "alone",
+    "draining",
+    "expires",
+    "running",
+    "ended",
+]
+"""All kinds of reasons that there are; docs/guides/limits.md says what each of them means."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
     """One thing that keeps a job from running, or that is worth knowing while it waits."""
 
-    kind: str
-    """`queue_paused`, `task_paused`, `tenant_paused`, `no_worker`, `limit`, `rate`, `breaker`, `unknown_task`,
-    `scheduled`, `blocked`, `lane`, `alone`, `draining`, `expires`, `running` or `ended`."""
+    kind: ReasonKind
+    """What it is: `queue_paused`, `task_paused`, `tenant_paused`, `no_worker`, `workers_busy`, `comes_last`, `limit`,
+    `rate`, `breaker`, `lifted`, `unknown_task`, `scheduled`, `blocked`, `lane`, `alone`, `draining`, `expires`,
+    `running` or `ended`."""
     sentence: str
     """The same for people."""
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -148,10 +148,10 @@ def gates_of(candidate: Candidate, rules: Rules) -> tuple[Gate, ...]:
     """What a job has to pass: its own gates as operators have set them, and what they have put on its queue or task."""
     if not rules.sizes and not rules.paces:
         return candidate.gates
-    gates = tuple(_as_ruled(gate, rules) for gate in candidate.gates)
-    slots = {gate.name or gate.key for gate in gates if isinstance(gate, SlotGate)}
-    rates = {gate.name or gate.key for gate in gates if isinstance(gate, RateGate)}
     wholes = (f"task:{candidate.task}", f"queue:{candidate.queue}")
+    gates = tuple([_as_ruled(gate, rules, wholes) for gate in candidate.gates])
+    slots = {gate.key for gate in gates if isinstance(gate, SlotGate)}
+    rates = {gate.key for gate in gates if isinstance(gate, RateGate)}
     return (
         *gates,
         *(SlotGate(name, rules.sizes[name], name) for name in wholes if name in rules.sizes and name not in slots),
@@ -159,12 +159,15 @@ def gates_of(candidate: Candidate, rules: Rules) -> tuple[Gate, ...]:
     )
 
 
-def _as_ruled(gate: Gate, rules: Rules) -> Gate:
+def _as_ruled(gate: Gate, rules: Rules, wholes: tuple[str, ...]) -> Gate:
+    if isinstance(gate, BreakerGate):
+        return gate
+    name = gate.name or gate.key
+    if name in wholes and gate.key != name:
+        return gate  # for each of its keys, without a name of its own: what is said is about the whole
     if isinstance(gate, SlotGate):
-        return gate._replace(size=rules.sizes.get(gate.name or gate.key, gate.size))
-    if isinstance(gate, RateGate):
-        return gate._replace(pace=rules.paces.get(gate.name or gate.key, gate.pace))
-    return gate
+        return gate._replace(size=rules.sizes.get(name, gate.size))
+    return gate._replace(pace=rules.paces.get(name, gate.pace))
 
 
 def places_of(candidates: Iterable[Candidate], rules: Rules) -> set[Place]:

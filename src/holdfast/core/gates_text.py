@@ -25,6 +25,12 @@ def gates_text(gates: tuple[Gate, ...]) -> str | None:
     return _encode([_listed(gate) for gate in gates]) if gates else None
 
 
+def limit_in_text(key: str) -> str:
+    """What stands in the text of all who have to pass this limit, and of nobody else: within users' words, it would
+    be quoted."""
+    return f"{_encode(['limit', key])[:-1]},"
+
+
 @lru_cache(1000)
 def read_gates(text: str | None) -> tuple[Gate, ...]:
     """What `gates_text` made. The text is ours alone: users' words in it are keys and names."""

@@ -5,7 +5,7 @@ Values only. NamedTuples on the hot path: they are immutable, cheap to make, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -75,6 +75,8 @@ class ClaimedJob(NamedTuple):
 
 CLASS_LINE: Final = "error class: "
 """How the last line of a traceback begins that tells the error's class."""
+PUT_OFF_LINE: Final = "retry budget: put off by "
+"""How the line before it begins where the retry waits longer than by itself, because of its queue's retry budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,22 @@ class ErrorInfo:
         """The row of the table of errors that decided what follows, as in `transient`; empty where none was asked."""
         last = self.traceback.rstrip("\n").rpartition("\n")[2]
         return last.removeprefix(CLASS_LINE) if last.startswith(CLASS_LINE) else ""
+
+    @property
+    def put_off(self) -> str:
+        """By how much its queue's retry budget has put off the retry, as in `41.2 s`; empty where it has not."""
+        for line in self.traceback.rstrip("\n").split("\n")[-2:]:
+            if line.startswith(PUT_OFF_LINE):
+                return line.removeprefix(PUT_OFF_LINE)
+        return ""
+
+    def put_off_by(self, seconds: float) -> ErrorInfo:
+        """The same with the line that says it; the class stays the last one."""
+        trace, said = self.traceback, f"{PUT_OFF_LINE}{seconds:.1f} s\n"
+        if trace and not trace.endswith("\n"):
+            trace += "\n"
+        at = len(trace) - len(f"{CLASS_LINE}{self.error_class}\n") if self.error_class else len(trace)
+        return replace(self, traceback=trace[:at] + said + trace[at:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,12 @@ _ENOUGH: Final = 1.0 - 1e-9  # sums of shares are not exact
 class RetryBudget:
     """One queue's. Times are those of a clock that never goes back."""
 
-    __slots__ = ("_as_of_s", "_balance", "_began_s", "_last_s", "_next_s", "_runs", "_share", "stretched")
+    __slots__ = ("_as_of_s", "_balance", "_began_s", "_last_s", "_next_s", "_runs", "_share", "_unplanned", "stretched")
 
     def __init__(self, share: float) -> None:
         self._share = share
         self._balance = float(FREE)
+        self._unplanned = float(FREE)  # what of it no failed run has been promised yet; a part of the forecast
         self._runs = 0.0  # of the last window, older ones counting less and less
         self._began_s: float | None = None
         self._as_of_s = 0.0
@@ -42,17 +43,23 @@ class RetryBudget:
         after so many seconds."""
         self._advance(now_s)
         if again and self._balance < _ENOUGH:
-            return self._promise_s(now_s) - now_s
+            self.stretched += 1
+            return self._promise_s(now_s, self._balance) - now_s
         self._runs += 1.0
         self._balance = min(float(FREE), self._balance + self._share - again)
+        self._unplanned = min(float(FREE), self._unplanned + self._share)
         return 0.0
 
     def delay_s(self, now_s: float, delay_s: float) -> float:
-        """How long a retry is to wait that would wait so long by itself. While others wait, it comes after them."""
+        """How long a retry is to wait that would wait so long by itself: by the forecast, and after those that wait. It
+        saves a look that would be in vain, and decides nothing."""
         self._advance(now_s)
-        if self._next_s <= now_s + delay_s:
+        if self._unplanned >= _ENOUGH and self._next_s <= now_s + delay_s:
+            self._unplanned -= 1.0
             return delay_s
-        return max(delay_s, self._promise_s(now_s) - now_s)
+        promised_s = self._promise_s(now_s, self._unplanned) - now_s
+        self.stretched += promised_s > delay_s
+        return max(delay_s, promised_s)
 
     def eased(self, now_s: float) -> int:
         """How often a retry had to wait longer, if that is over with this; else 0."""
@@ -67,17 +74,17 @@ class RetryBudget:
         past_s, self._as_of_s = max(0.0, now_s - self._as_of_s), now_s
         self._runs *= math.exp(-past_s / WINDOW_S)
         self._balance = min(float(FREE), self._balance + past_s * FREE / WINDOW_S)
+        self._unplanned = min(float(FREE), self._unplanned + past_s * FREE / WINDOW_S)
 
-    def _promise_s(self, now_s: float) -> float:
+    def _promise_s(self, now_s: float, left: float) -> float:
         """The next moment that has not been promised to another retry. Those for whom that would be too late are looked
         at again in the second half of the longest wait, evenly spread: that many looks there are, and no more."""
         per_s = self._paid_per_s()
-        moment = max(self._next_s, now_s + max(_SOONEST_S, (1.0 - self._balance) / per_s))
+        moment = max(self._next_s, now_s + max(_SOONEST_S, (1.0 - left) / per_s))
         if moment > now_s + LONGEST_S:
             moment = now_s + LONGEST_S / 2
         self._next_s = moment + 1.0 / per_s
         self._last_s = max(self._last_s, moment)
-        self.stretched += 1
         return moment
 
     def _paid_per_s(self) -> float:

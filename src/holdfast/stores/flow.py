@@ -60,6 +60,26 @@ class Position(NamedTuple):
     entered_at: datetime
 
 
+class Lately(NamedTuple):
+    """Runs that have ended lately, as far as they have left a job that succeeded or died.
+
+    The newest of them are looked at, so that it is bounded work: where there were more, they speak of a shorter time.
+    Who was cancelled is not among them, since most of those have never run.
+    """
+
+    over_s: float = 60.0
+    """The time that this is about."""
+    of_lane: int = 0
+    """Of the queue and the priority of the job in question."""
+    of_limit: int = 0
+    """Of the limit that it is parked at: each of them gave back a slot there."""
+    stirred: int = 0
+    """Runs of any queue that have begun or ended within the last `STILL_S`."""
+
+
+NOTHING_LATELY: Final = Lately()
+
+
 class Circumstances(NamedTuple):
     """What a report about one waiting job needs beside its `JobInfo`."""
 
@@ -69,11 +89,19 @@ class Circumstances(NamedTuple):
     """Of a blocked job: those that have not ended, up to `MOST_NAMED`."""
     alone: bool = False
     """Whether it has to run alone."""
-    ended_lately: int = 0
-    """Jobs of its queue and priority that succeeded within the last `LATELY_S`, as far as reports count."""
+    holds: frozenset[Place] = frozenset()
+    """Slots that it has: of one that is ready, those that are kept for its turn."""
+    line_ahead: int = 0
+    """Of a parked job: those who wait where it does and come first, counted so far as reports count."""
+    lately: Lately = NOTHING_LATELY
+    """What has ended lately."""
 
 
 LATELY_S: Final = 60.0
+MOST_ENDED: Final = 2_000
+"""So many of the newest endings does a report look at."""
+STILL_S: Final = 5.0
+"""Where nothing has begun or ended for so long, whatever is free has been free all the while."""
 MOST_NAMED: Final = 20
 
 

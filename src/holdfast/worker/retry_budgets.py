@@ -1,4 +1,7 @@
-"""The retry budgets of one worker process: what is above a queue's share of retries is put off. No state is shared."""
+"""The retry budgets of one worker process: what is above a queue's share of retries is put off, and its error says so.
+
+No state is shared.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ class RetryBudgets:
         if not wait_s:
             return None
         why = f"the retry budget of queue {job.queue} did not cover it yet, it was not started"
-        return Snooze(job.id, job.token, wait_s, ErrorInfo("", why))
+        return Snooze(job.id, job.token, wait_s, ErrorInfo("", why).put_off_by(wait_s))
 
     def applied(self, queue: str, settlement: Settlement | None) -> Settlement | None:
         """What is to be written after a run: while others wait for the budget, a retry comes after them."""
@@ -46,7 +49,10 @@ class RetryBudgets:
         now_s, before = self._clock.monotonic(), budget.stretched
         delay_s = budget.delay_s(now_s, settlement.delay_s)
         self._tell(queue, budget, before, now_s)
-        return settlement if delay_s == settlement.delay_s else replace(settlement, delay_s=delay_s)
+        put_off_s = delay_s - settlement.delay_s
+        if not put_off_s:
+            return settlement
+        return replace(settlement, delay_s=delay_s, error=settlement.error.put_off_by(put_off_s))
 
     def _tell(self, queue: str, budget: RetryBudget, before: int, now_s: float) -> None:
         """That it is used up, or no longer so."""

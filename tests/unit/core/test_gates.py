@@ -122,6 +122,19 @@ def test_operators_put_limits_on_whole_queues_and_tasks() -> None:
     assert places_of([job()], rules) == {Place(Barrier.LIMIT, "queue:mail"), Place(Barrier.RATE, "task:shop.send")}
 
 
+def test_what_operators_say_of_a_whole_task_is_beside_its_limits_with_keys() -> None:
+    pace = Pace(5, 1.0, 5)
+    rules = Rules(sizes={"task:shop.send": 2}, paces={"task:shop.send": pace})
+    keyed = (
+        SlotGate("task:shop.send/42", 1, "task:shop.send"),
+        RateGate("task:shop.send/42", POST.pace, "task:shop.send"),
+    )
+    whole = SlotGate("task:shop.send", 2, "task:shop.send"), RateGate("task:shop.send", pace, "task:shop.send")
+    assert gates_of(job(*keyed), rules) == (*keyed, *whole)
+    elsewhere = SlotGate("task:shop.take/42", 1, "task:shop.take")
+    assert gates_of(job(elsewhere), rules) == (elsewhere, *whole)
+
+
 def test_rules_say_whom_they_concern() -> None:
     assert not Rules(sizes={"api": 1}).concern_everybody, "only those that carry it"
     for rules in (

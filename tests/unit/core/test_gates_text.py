@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.breaker import BreakerGate
 from holdfast.core.gates import Candidate, Gate, RateGate, SlotGate, Usage, Waits, WhenFull, admit
-from holdfast.core.gates_text import UNREADABLE, gates_text, read_gates
+from holdfast.core.gates_text import UNREADABLE, gates_text, limit_in_text, read_gates
 from holdfast.core.rate import Pace
 
 words = st.text(max_size=30)
@@ -56,3 +56,12 @@ def test_what_is_no_gate_is_one_that_nobody_passes(text: str) -> None:
     assert read_gates(text) == (UNREADABLE,)
     [admission] = admit([Candidate("t", "q", "", read_gates(text))], Usage(0.0))
     assert isinstance(admission, Waits)
+
+
+@pytest.mark.parametrize("key", ["k", 'a","b', "é☃", 'back\\slash "', "limit"])
+def test_a_limit_is_found_in_the_text_of_those_who_have_to_pass_it_and_in_no_other(key: str) -> None:
+    mine = gates_text((RateGate("r", Pace(1, 1.0, 1)), SlotGate(key, 3, "n")))
+    assert mine is not None
+    assert limit_in_text(key) in mine
+    others = (SlotGate(f"{key}2", 3, key), RateGate(key, Pace(1, 1.0, 1)), SlotGate(limit_in_text(key), 1))
+    assert limit_in_text(key) not in (gates_text(others) or "")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.job import ErrorInfo
 from holdfast.core.outcome import describe, storable
 
 
@@ -148,3 +149,20 @@ def test_storable_text_is_bounded_and_clean(text: str, limit: int, keep_end: boo
     assert is_storable(stored)
     assert len(stored) <= limit + 2, "the bound, and a mark that something is missing"
     assert storable(stored, limit + 2, keep_end=keep_end) == stored, "clean text stays as it is"
+
+
+@pytest.mark.parametrize("error_class", ["", "transient"])
+def test_a_retry_that_was_put_off_says_by_how_much_and_keeps_its_class_and_its_fingerprint(error_class: str) -> None:
+    info = describe(raised(ValueError("no")), error_class=error_class)
+    assert info.put_off == ""
+    later = info.put_off_by(41.234)
+    assert later.put_off == "41.2 s"
+    assert later.error_class == error_class
+    assert later.fingerprint == info.fingerprint
+    assert later.traceback.replace("retry budget: put off by 41.2 s\n", "") == info.traceback
+
+
+def test_what_was_put_off_is_told_without_a_traceback_too() -> None:
+    later = ErrorInfo("ValueError", "no").put_off_by(5)
+    assert (later.put_off, later.traceback) == ("5.0 s", "retry budget: put off by 5.0 s\n")
+    assert ErrorInfo("ValueError", "no", "one line").put_off_by(5).put_off == "5.0 s"

@@ -94,6 +94,17 @@ def test_a_retry_comes_after_those_that_wait_already() -> None:
     assert budget.delay_s(0.0, 100.0) == 100.0
 
 
+def test_who_will_not_be_covered_has_its_moment_when_its_run_has_failed() -> None:
+    budget, delays = RetryBudget(0.1), []
+    for _ in range(4 * FREE):
+        budget.begin(0.0, again=False)
+        delays.append(budget.delay_s(0.0, 1.0))
+    assert delays[:FREE] == [1.0] * FREE, "the free ones"
+    later = [delay_s for delay_s in delays if delay_s > 1.0]
+    assert len(later) > 2 * FREE, "by the forecast, which saves a look"
+    assert later == sorted(set(later)), "one after the other"
+
+
 def test_without_failures_nothing_waits() -> None:
     played = play(0.2, [(number / 100, int(number % 10 == 0)) for number in range(10_000)], delay_s=0.0)
     assert played.looks == 0

@@ -12,6 +12,7 @@ from pydantic import Field
 from holdfast.client.arguments import encode_json
 from holdfast.core.api_key import Scope
 from holdfast.core.errors import JobStateError
+from holdfast.core.explanation import ReasonKind
 from holdfast.core.job import JobInfo
 from holdfast.core.state import State
 from holdfast.http.bodies import CancelBody, JobFilters, JobIdPath, JobQuery
@@ -39,9 +40,9 @@ class CancelView(View):
 class ReasonView(View):
     """One thing that keeps a job from running, or that is worth knowing."""
 
-    kind: str
+    kind: ReasonKind
     sentence: str
-    data: dict[str, Any]
+    data: dict[str, Any] = Field(description="The names and numbers in the sentence.")
 
 
 class ExplanationView(View):
@@ -50,9 +51,9 @@ class ExplanationView(View):
     id: UUID
     state: State
     explanation: str
-    held_by: list[ReasonView]
-    notes: list[ReasonView]
-    starts_at: datetime | None
+    held_by: list[ReasonView] = Field(description="All that keeps it from running now.")
+    notes: list[ReasonView] = Field(description="What else is worth knowing: its place in the lane, when it expires.")
+    starts_at: datetime | None = Field(description="An estimate of its start; null where nothing tells one.")
 
 
 @routes.get("/jobs", reach=Reach.JOBS)

@@ -17,7 +17,7 @@ from holdfast.core.job import ClaimedJob, JobId, WorkerId
 from holdfast.core.settlement import UNKNOWN_TASK
 from holdfast.stores.base import Claim
 from holdfast.stores.postgres.floors import Floors
-from holdfast.stores.postgres.passing import Judged, bury_headless, claim_attached, hear_out, take
+from holdfast.stores.postgres.passing import bury_headless, claim_attached, take
 from holdfast.stores.postgres.transaction import Place, Tx
 
 if TYPE_CHECKING:
@@ -109,13 +109,13 @@ _place_in_lane = itemgetter(_KIND + 1, _SEQ)
 # ---------------------------------------------------------------- one by one
 
 
-async def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> tuple[Claim, Judged]:
+async def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
     """One job that must run alone. Never two: the death of the one would be laid at the other's door.
 
     Nor is a second one looked at here where the first has to wait: its gates would be held after those of the first,
     not in the order that everybody keeps. Whoever asks goes on behind that lane, in another transaction.
     """
-    await hear_out(tx)
+    await tx.fetch("rules.still")
     await _hold_lease(tx, worker)
     scanned = {lane: 0 for lane, quota in lanes.items() if quota > 0}
     waiting = {Lane(*row) for row in await tx.fetch("claim_jobs.lonely_lanes")}
@@ -123,30 +123,29 @@ async def claim_alone(tx: Tx, worker: WorkerId, lanes: Mapping[Lane, int]) -> tu
         rows = await tx.fetch("claim_jobs.pick_alone", *lane) if lane in waiting else []
         if rows:
             scanned[lane] = len(rows)
-            judged = await take(tx, worker, rows)
-            return Claim(judged.jobs, scanned), judged
-    return Claim([], scanned), Judged([])
+            return Claim(await take(tx, worker, rows), scanned)
+    return Claim([], scanned)
 
 
-async def claim_parked(tx: Tx, worker: WorkerId, lanes: Collection[Lane], tasks: Sequence[str]) -> tuple[Claim, Judged]:
+async def claim_parked(tx: Tx, worker: WorkerId, lanes: Collection[Lane], tasks: Sequence[str]) -> Claim:
     """The oldest job that somebody parked who does not know its task; by way of `ready`, which nobody sees here."""
-    await hear_out(tx)
+    await tx.fetch("rules.still")
     await _hold_lease(tx, worker)
     columns = [lane.queue for lane in lanes], [lane.priority for lane in lanes]
     rows = await tx.fetch("claim_jobs.leave_unknown", UNKNOWN_TASK, tasks, *columns)
     if not rows:
-        return Claim([], {}), Judged([])
+        return Claim([], {})
     *seen, counted = rows[0]
     place, before = Place._make(seen), (tx.hints, tx.returned)
     tx.parked(counted, -1)
     [(queue, priority)] = await tx.fetch("claim_jobs.lane_now", place.job_id)
     if (queue, priority) != (place.queue, place.priority):  # there it is like any other that is unparked
         await tx.enter_ready([place._replace(queue=queue, priority=priority)])
-        return Claim([], {}), Judged([])
+        return Claim([], {})
     await tx.enter_ready([place])
     tx.hints, tx.returned = before
-    judged = await claim_attached(tx, worker, [place.job_id])
-    return Claim(judged.jobs, {Lane(place.queue, place.priority): 1}), judged
+    jobs = await claim_attached(tx, worker, [place.job_id])
+    return Claim(jobs, {Lane(place.queue, place.priority): 1})
 
 
 async def _hold_lease(tx: Tx, worker: WorkerId) -> None:

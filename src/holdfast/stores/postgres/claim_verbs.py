@@ -45,9 +45,7 @@ class ClaimVerbs(FlowVerbs):
         one = partial(claim.claim_parked, worker=worker, lanes=lanes, tasks=tasks)
         return await self._by(deadline_s, self._claim_parked(one, tasks))
 
-    async def _claim_parked(
-        self, one: Callable[[Tx], Awaitable[tuple[Claim, passing.Judged]]], tasks: Sequence[str]
-    ) -> Claim:
+    async def _claim_parked(self, one: Callable[[Tx], Awaitable[Claim]], tasks: Sequence[str]) -> Claim:
         found = await self._engine.query("claim_jobs.any_parked", UNKNOWN_TASK, tasks)
         return await self._claim_one(one) if found else Claim([], {})
 
@@ -115,10 +113,9 @@ class ClaimVerbs(FlowVerbs):
                 continue
             self._limited = False
             claiming = partial(passing.claim_attached, worker=worker, job_ids=some)
-            judged, tx = await self._engine.transact("claim_jobs", self._engine.claims, claiming, timed=False)
-            jobs += judged.jobs
+            claimed, tx = await self._engine.transact("claim_jobs", self._engine.claims, claiming, timed=False)
+            jobs += claimed
             await look_after(self._engine, tx.freed)
-            await self._after_judging(judged)
 
     async def _claim_alone(self, worker: WorkerId, lanes: Mapping[Lane, int]) -> Claim:
         """Lane by lane, until there is one that may run."""
@@ -133,7 +130,5 @@ class ClaimVerbs(FlowVerbs):
             if found.jobs or behind == len(order):
                 return Claim(found.jobs, scanned)
 
-    async def _claim_one(self, claiming: Callable[[Tx], Awaitable[tuple[Claim, passing.Judged]]]) -> Claim:
-        found, judged = await self._after(*await self._engine.transact("claim_jobs", self._engine.claims, claiming))
-        await self._after_judging(judged)
-        return found
+    async def _claim_one(self, claiming: Callable[[Tx], Awaitable[Claim]]) -> Claim:
+        return await self._after(*await self._engine.transact("claim_jobs", self._engine.claims, claiming))

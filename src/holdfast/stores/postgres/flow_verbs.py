@@ -16,7 +16,6 @@ from holdfast.stores.flow import BreakerInfo, Circumstances, GateInfo, Position,
 from holdfast.stores.postgres import breakers, moving, rules, serving
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.gates import Gates
-from holdfast.stores.postgres.passing import Judged
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.postgres.wakeups import Wakeups
 from holdfast.stores.rule_rows import rules_of
@@ -46,12 +45,6 @@ class FlowVerbs:
             if drained and await self._gates.reopen(drained):
                 self._wakeups.tell(Hint.OPENED)
         return result
-
-    async def _after_judging(self, judged: Judged) -> None:
-        """Those who were parked by rules that have changed meanwhile are looked after again: nobody else saw them."""
-        if judged.parked and await self.rules() != judged.rules:
-            await serving.make_due(self._engine, judged.parked)
-            self._wakeups.tell(Hint.TIMER)
 
     # ------------------------------------------------------------ what operators say
 

@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING
 
 from holdfast.core.gates import Barrier
 from holdfast.core.gates import Place as Barred
-from holdfast.core.gates_text import read_gates
+from holdfast.core.gates_text import limit_in_text, read_gates
 from holdfast.core.job import JobId
 from holdfast.core.loss import alone
 from holdfast.core.queue import MOST_COUNTED
 from holdfast.stores.base import Hint
-from holdfast.stores.flow import LATELY_S, MOST_NAMED, Circumstances, GateInfo, Position
+from holdfast.stores.flow import (
+    LATELY_S,
+    MOST_ENDED,
+    MOST_NAMED,
+    STILL_S,
+    Circumstances,
+    GateInfo,
+    Lately,
+    Position,
+)
 from holdfast.stores.postgres.end import free_slots
 from holdfast.stores.postgres.serving import columns_of
 from holdfast.stores.postgres.tenants import tagged
@@ -83,15 +92,28 @@ async def position(tx: Tx, job_id: JobId) -> Position | None:
 
 
 async def circumstances(tx: Tx, job_id: JobId) -> Circumstances | None:
-    """None: there is no such job. Of what has ended lately the newest are looked at, so far as reports count."""
+    """None: there is no such job. Of what has ended lately the newest are looked at."""
     rows = await tx.fetch("moving.circumstances", job_id)
     if not rows:
         return None
-    text, queue, priority, losses = rows[0]
-    awaited = await tx.fetch("moving.waits_for", job_id, MOST_NAMED)
-    since = tx.now - timedelta(seconds=LATELY_S)
-    ended = await tx.value("moving.ended_lately", since, MOST_COUNTED, queue, priority)
-    return Circumstances(read_gates(text), tuple(row[0] for row in awaited), alone(losses), ended)
+    text, queue, priority, losses, reason, limit, blocked = rows[0]
+    awaited = await tx.fetch("moving.waits_for", job_id, MOST_NAMED) if blocked else ()
+    held = await tx.fetch("moving.holds", job_id)
+    ahead = await tx.value("moving.line_ahead", job_id, MOST_COUNTED)
+    if reason != Barrier.LIMIT:
+        limit = None
+    times = (tx.now - timedelta(seconds=LATELY_S), tx.now - timedelta(seconds=STILL_S))
+    which = (queue, priority, limit, limit and limit_in_text(limit))
+    [row] = await tx.fetch("moving.lately", *times, MOST_ENDED, *which)
+    *counts, since = row
+    return Circumstances(
+        gates=read_gates(text),
+        waits_for=tuple(row[0] for row in awaited),
+        alone=alone(losses),
+        holds=frozenset(Barred(Barrier(kind), key) for kind, key in held),
+        line_ahead=ahead,
+        lately=Lately((tx.now - since).total_seconds(), *counts),
+    )
 
 
 async def gates(tx: Tx, places: Sequence[Barred] | None, *, limit: int) -> list[GateInfo]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from holdfast.core.gates import (
     NO_RULES,
@@ -16,7 +16,6 @@ from holdfast.core.gates import (
     Candidate,
     Passed,
     Place,
-    Rules,
     Skipped,
     Waits,
     admit,
@@ -41,34 +40,16 @@ BODY_MISSING = "body_missing"
 MISSING = ErrorInfo("holdfast.BodyMissing", "the job's body is not in the store")
 
 
-class Judged(NamedTuple):
-    """What became of some jobs that were ready."""
-
-    jobs: list[ClaimedJob]
-    parked: frozenset[Place] = frozenset()
-    """Where others of them wait now."""
-    rules: Rules = NO_RULES
-    """By which they were judged."""
-
-
-async def claim_attached(tx: Tx, worker: WorkerId, job_ids: Sequence[JobId]) -> Judged:
+async def claim_attached(tx: Tx, worker: WorkerId, job_ids: Sequence[JobId]) -> list[ClaimedJob]:
     """Those of these jobs that may run now; the others are parked or ended on the way. Each is to be named once: who is
-    judged twice may both run and wait."""
-    await hear_out(tx)
+    judged twice may both run and wait. Operators say nothing until we have committed (`pick_jobs`)."""
     return await take(tx, worker, await tx.fetch("passing.pick", worker, job_ids))
 
 
-async def hear_out(tx: Tx) -> None:
-    """What operators say between two statements of a claim makes it begin anew; not for ever, however much they say.
-    First of all, while we hold nothing that they may wait for."""
-    if tx.is_last_try:
-        await tx.fetch("rules.still")
-
-
-async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> Judged:
+async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> list[ClaimedJob]:
     """Judge rows of `ready` with their bodies, each held by this transaction; all of them leave `ready`."""
     if not rows:
-        return Judged([])
+        return []
     tx.now = rows[0]["now"]
     rules = await read_rules(tx) if rows[0]["ruled"] else NO_RULES
     headless = [row for row in rows if row["task"] is None]
@@ -105,8 +86,7 @@ async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> Judged:
     await end_jobs(tx, endings)
     waiting = [(row["job_id"], verdict) for row, _, verdict in verdicts if isinstance(verdict, Waits)]
     await replace_others(tx, waiting)
-    jobs = [_claimed(row, tokens[row["job_id"]]) for row, _, verdict in verdicts if isinstance(verdict, Passed)]
-    return Judged(jobs, frozenset(verdict.at for _, verdict in waiting), rules)
+    return [_claimed(row, tokens[row["job_id"]]) for row, _, verdict in verdicts if isinstance(verdict, Passed)]
 
 
 def _candidate(row: Record) -> Candidate:

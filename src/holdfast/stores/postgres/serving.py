@@ -125,8 +125,8 @@ async def make_due(engine: Engine, places: Collection[Place]) -> bool:
         seen += await engine.query("serving.look_after", *columns_of(places), False)
         passed = set(places) - {Place(Barrier(row["kind"]), row["key"]) for row in seen}
         there = _places(await engine.query("serving.exist", *columns_of(passed))) if passed else ()
-        for place in there:  # in somebody's hand: for too long, perhaps, but that is no reason to forget the others
-            with contextlib.suppress(StoreUnavailable):
+        for place in there:  # in somebody's hand
+            with contextlib.suppress(StoreUnavailable):  # for too long: that is no reason to forget the others
                 seen += await engine.query("serving.look_after", *columns_of([place]), True)
     return any(row["waited"] for row in seen)
 

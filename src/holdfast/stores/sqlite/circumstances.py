@@ -5,22 +5,36 @@ from __future__ import annotations
 import sqlite3
 from uuid import UUID
 
-from holdfast.core.gates_text import read_gates
+from holdfast.core.gates import Barrier, Place
+from holdfast.core.gates_text import limit_in_text, read_gates
 from holdfast.core.job import JobId
 from holdfast.core.loss import alone
 from holdfast.core.queue import MOST_COUNTED
-from holdfast.stores.flow import LATELY_S, MOST_NAMED, Circumstances
+from holdfast.stores.flow import LATELY_S, MOST_ENDED, MOST_NAMED, STILL_S, Circumstances, Lately
 from holdfast.stores.sqlite.statements import load
 
 SQL = load("circumstances")
 
 
 def circumstances(db: sqlite3.Connection, job_id: JobId, *, now: float) -> Circumstances | None:
-    """None: there is no such job. Of what has ended lately the newest are looked at, so far as reports count."""
+    """None: there is no such job. Of what has ended lately the newest are looked at."""
     row = db.execute(SQL["job"], (job_id.bytes,)).fetchone()
     if row is None:
         return None
-    gates, queue, priority, losses = row
+    gates, queue, priority, losses, reason, limit = row
     awaited = db.execute(SQL["waits_for"], (job_id.bytes, MOST_NAMED)).fetchall()
-    (ended,) = db.execute(SQL["ended_lately"], (now - LATELY_S, MOST_COUNTED, queue, priority)).fetchone()
-    return Circumstances(read_gates(gates), tuple(UUID(bytes=each) for (each,) in awaited), alone(losses), ended)
+    held = db.execute(SQL["holds"], (job_id.bytes,)).fetchall()
+    (ahead,) = db.execute(SQL["line_ahead"], (job_id.bytes, MOST_COUNTED)).fetchone()
+    if reason != Barrier.LIMIT:
+        limit = None
+    bounds = {"since": now - LATELY_S, "still_since": now - STILL_S, "most": MOST_ENDED}
+    which = {"queue": queue, "priority": priority, "limit": limit, "text": limit and limit_in_text(limit)}
+    *counts, since = db.execute(SQL["lately"], {**bounds, **which}).fetchone()
+    return Circumstances(
+        gates=read_gates(gates),
+        waits_for=tuple(UUID(bytes=each) for (each,) in awaited),
+        alone=alone(losses),
+        holds=frozenset(Place(Barrier(kind), key) for kind, key in held),
+        line_ahead=ahead,
+        lately=Lately(now - since, *counts),
+    )

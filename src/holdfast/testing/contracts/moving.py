@@ -1,10 +1,10 @@
-"""Moving: waiting jobs are given another queue or priority, and a ready one can be told its position."""
+"""Moving: waiting jobs are given another queue or priority, and can be told where they stand."""
 
 from __future__ import annotations
 
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import SlotGate
+from holdfast.core.gates import Barrier, Place, SlotGate
 from holdfast.core.queue import QueueSettings
 from holdfast.core.state import State
 from holdfast.stores.base import Full, Store
@@ -176,3 +176,55 @@ async def check_positions_know_of_tenants(store: Store) -> None:
     found = await store.position(other)
     assert found is not None
     assert found.ahead <= 1, f"the line is by tags: {found}"
+
+
+# ---------------------------------------------------------------- circumstances
+
+SINGLE = SlotGate("single", 1)
+OTHER = SlotGate('other","single', 1)
+
+
+async def check_a_parked_job_can_be_told_who_comes_first(store: Store) -> None:
+    run = await start(store, gates=(SINGLE,))
+    first = await start(store, worker=run.worker, gates=(OTHER,))
+    ids = await insert(store, *(a_job(gates=(SINGLE,)) for _ in range(3)), a_job(gates=(OTHER,)))
+    assert await drain(store, run.worker) == [], "they wait at their limits"
+    found = [await store.circumstances(job_id) for job_id in (*ids, run.id)]
+    ahead = [each and each.line_ahead for each in found]
+    assert ahead == [0, 1, 2, 0, 0], f"those of the same line, of its own line, and of one that runs: {ahead}"
+    await finish(store, run)
+    await serve(store)
+    found = [await store.circumstances(job_id) for job_id in ids[:3]]
+    ahead = [each and each.line_ahead for each in found]
+    assert ahead == [0, 0, 1], f"the first is ready, the others have moved up: {ahead}"
+    holds = [each and each.holds for each in found]
+    slot = Place(Barrier.LIMIT, SINGLE.key)
+    assert holds == [{slot}, frozenset(), frozenset()], f"the slot is kept for it: {holds}"
+    await finish(store, first)
+
+
+async def check_runs_that_have_ended_lately_are_counted(store: Store) -> None:
+    for _ in range(2):
+        await finish(store, await start(store, gates=(SINGLE,)))
+    worker = await enlist(store)
+    others = await insert(store, *(a_job(priority=9) for _ in range(3)))
+    jobs = await drain(store, worker, URGENT)
+    assert [job.id for job in jobs] == others
+    for job in jobs:
+        await finish(store, Run(worker, job))
+    await finish(store, await start(store, worker=worker, gates=(OTHER,)))
+    unwanted = await insert(store, *(a_job(gates=(SINGLE,)) for _ in range(4)))
+    await store.cancel_jobs(unwanted, reason="purged")
+    await start(store, worker=worker, gates=(SINGLE,))
+    [parked] = await insert(store, a_job(gates=(SINGLE,)))
+    assert await drain(store, worker) == []
+    found = await store.circumstances(parked)
+    assert found is not None
+    assert found.lately.of_lane == 3, f"of its queue and priority, without those that never ran: {found}"
+    assert found.lately.of_limit == 2, f"of its limit: {found}"
+    assert found.lately.stirred == 7, f"six have ended, one has begun: {found}"
+    assert 0 < found.lately.over_s <= 60, f"got {found}"
+    [ready] = await insert(store, a_job(gates=(SINGLE,)))
+    found = await store.circumstances(ready)
+    assert found is not None
+    assert (found.lately.of_lane, found.lately.of_limit) == (3, 0), f"it is parked nowhere: {found}"

@@ -14,11 +14,12 @@ $$;
 DROP FUNCTION holdfast.take_slots, holdfast.lease_limited;
 
 -- take_slots: as before (0011); of different sizes of one limit the smallest counts. Not where there are numbers beyond it,
--- unless we are alone. Which numbers are free is only asked where any is taken: one by one where these are few.
+-- unless we are alone; nor where somebody else has a number in hand for long, so that others need not wait with us. Which
+-- numbers are free is only asked where any is taken: one by one where these are few.
 CREATE FUNCTION holdfast.take_slots(_ids uuid[], _kinds text[], _keys text[], _sizes int4[])
 RETURNS bool LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
+SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '200ms'
 AS $$
 DECLARE
     _start int4 := floor(random() * 1000000);
@@ -52,7 +53,7 @@ BEGIN
     INSERT INTO holdfast.slot (job_id, kind, key, number)
     SELECT g.id, g.kind, g.key, g.number FROM given g ORDER BY g.kind COLLATE "C", g.key COLLATE "C", g.number;
     RETURN FOUND;
-EXCEPTION WHEN unique_violation OR not_null_violation THEN
+EXCEPTION WHEN unique_violation OR not_null_violation OR lock_not_available THEN
     RETURN false;
 END $$;
 
@@ -278,6 +279,38 @@ BEGIN
         END IF;
     END IF;
     RETURN QUERY SELECT * FROM holdfast.claim_jobs(_worker, _queues, _priorities, _tags, _seqs, _quotas);
+END $$;
+
+-- pick_jobs: as before (0008), in the same way.
+CREATE OR REPLACE FUNCTION holdfast.pick_jobs(_worker uuid, _ids uuid[]) RETURNS TABLE (
+    job_id uuid, queue text, priority int2, attempt int4, losses int2, crashes int2, attached bool, tag int8, seq int8,
+    task text, payload bytea, options bytea, max_attempts int4, tenant text, headers bytea, expires_at timestamptz,
+    gates text, slots text[], ruled bool, said text, now timestamptz
+) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
+AS $$
+#variable_conflict use_column
+DECLARE
+    _ruled bool;
+    _said text;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended('holdfast.setting', 0));
+    _said := holdfast.said();
+    PERFORM 1 FROM holdfast.worker WHERE id = _worker AND lease_until > holdfast.clock() FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'worker % holds no valid lease', _worker USING ERRCODE = 'HF001';
+    END IF;
+    _ruled := EXISTS (SELECT 1 FROM holdfast.rule);
+    RETURN QUERY
+    SELECT r.job_id, r.queue, r.priority, r.attempt, r.losses, r.crashes, r.attached, r.tag, r.seq,
+           j.task, j.payload, j.options, j.max_attempts, j.tenant, j.headers, j.expires_at, j.gates,
+           ARRAY(SELECT s.kind || ' ' || s.key FROM holdfast.slot s WHERE s.job_id = r.job_id), _ruled, _said,
+           holdfast.clock()
+    FROM unnest(_ids) AS a (id) JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[a.id])
+    LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[r.job_id])
+    WHERE NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = ANY (ARRAY[r.queue]) AND s.paused)
+    ORDER BY r.tag, r.seq FOR UPDATE OF r SKIP LOCKED;
 END $$;
 
 -- look_after: as before (0011); the probe of a breaker keeps its gate, so that whoever ends it and whoever begins to wait
