@@ -118,6 +118,14 @@ OF_GATES = (
         _on_sqlite("unique"),
     ),
     Ablation(
+        "unique",
+        "who has begun and waits for another run is not put off",
+        "src/holdfast/stores/judging.py",
+        "(holder.begun and claim.counts_first_waits_only)",
+        "False",
+        _on_sqlite("unique"),
+    ),
+    Ablation(
         "I10",
         "the judge sees limits beside a job's first gate",
         "tests/history/gates.py",

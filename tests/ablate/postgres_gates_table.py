@@ -207,6 +207,22 @@ AT_POSTGRES_GATES = (
         (UNIQUE_REPLAYS, "-k", "under_way or two_replays"),
     ),
     Ablation(
+        "unique",
+        "PostgreSQL: an open window outlasts its pruned job",
+        POSTGRES + "ended.py",
+        'await tx.fetch("ended.drop_closed_unique", past, tx.now)',
+        'await tx.fetch("ended.drop_unique", past)',
+        ("tests/contract/test_unique_clock.py", "-k", "postgres"),
+    ),
+    Ablation(
+        "unique",
+        "PostgreSQL: that a pruned job was cancelled is remembered with its window",
+        POSTGRES + "ended.py",
+        "            if cancelled:\n",
+        "            if False:\n",
+        ("tests/contract/test_unique_clock.py", "-k", "postgres"),
+    ),
+    Ablation(
         "rule 11",
         "PostgreSQL: jobs that are moved are held before it is read where they are",
         POSTGRES + "sql/moving.sql",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.ablate.ablation import Ablation
 
 STORE = "src/holdfast/stores/sqlite/"
+_ON_CLOCKS = ("tests/contract/test_unique_clock.py", "-k", "sqlite")
 
 
 def _contract(topic: str) -> tuple[str, ...]:
@@ -139,6 +140,38 @@ AT_SQLITES_GATES = (
         "    unique.replace(tx, taking)\n",
         "",
         _contract("unique"),
+    ),
+    Ablation(
+        "unique",
+        "SQLite: an open window outlasts its pruned job",
+        STORE + "unique.py",
+        "        return pruned(UUID(bytes=job_id), first_at, expires_at)",
+        "        return None",
+        _ON_CLOCKS,
+    ),
+    Ablation(
+        "unique",
+        "SQLite: the sweep leaves open windows alone",
+        STORE + "sql/unique.sql",
+        "SELECT u.key, u.expires_at IS NULL AND NOT EXISTS",
+        "SELECT u.key, NOT EXISTS",
+        _ON_CLOCKS,
+    ),
+    Ablation(
+        "unique",
+        "SQLite: that a pruned job was cancelled is remembered with its window",
+        STORE + "ended.py",
+        "            note_cancelled(tx, past)",
+        "            pass",
+        _ON_CLOCKS,
+    ),
+    Ablation(
+        "unique",
+        "SQLite: who purges a dead letter ends its window",
+        STORE + "ended.py",
+        "    drop_of(tx, purged)\n",
+        "",
+        _ON_CLOCKS,
     ),
     Ablation(
         "audit",

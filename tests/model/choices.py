@@ -28,7 +28,7 @@ from holdfast.core.settlement import (
     Succeed,
 )
 from holdfast.core.state import LIVE, State
-from holdfast.core.unique import EVER, UniqueClaim, WhenTaken
+from holdfast.core.unique import EVER, WAITING_FOR_A_TIME, UniqueClaim, WhenTaken
 from holdfast.testing.contracts.arrange import ERROR, TASK, a_job
 
 Pick = Callable[[Sequence[Any]], Any]
@@ -72,8 +72,8 @@ PACED = Pace(1, 5.0, 2)
 MOVED_TO = ORDERED
 PARKED_MOVED_TO = ORDERED[:2]
 """Those of one queue in which nobody has a tenant: what a parked job's tag would mean elsewhere is open."""
-COUNTED = (LIVE, LIVE, EVER, LIVE - {State.RUNNING})
-WINDOWS = {"u1": None, "u2": 10.0}
+COUNTED = (LIVE, LIVE | {State.SUCCEEDED}, EVER, LIVE - {State.RUNNING}, WAITING_FOR_A_TIME)
+WINDOWS = {"u1": None, "u2": 10.0, "u3": 20_000.0}
 
 VERBS = (
     *("insert", "rush", "rush", "work", "work", "work", "claim", "settle", "settle", "wait", "wait"),

@@ -108,7 +108,7 @@ class Model:
         self.workers: dict[WorkerId, float] = {}
         self.keys: dict[tuple[str, str], Key] = {}
         self.flow = Flow()
-        self.unique = Unique()
+        self.unique = Unique(begun=lambda job_id: job_id in self.jobs and bool(self.jobs[job_id].causes))
         self.paused: set[str] = set()
         self.last: frozenset[Lane] = frozenset()
         """Those of weight 0."""
@@ -134,10 +134,10 @@ class Model:
         refused: dict[int, InsertResult] = {}
         taken: dict[tuple[str, str], Key] = {}
         unique = self.unique.copy()
-        new: set[JobId] = set()
+        new: dict[JobId, State] = {}
 
         def state_of(job_id: JobId) -> State | None:
-            return State.READY if job_id in new else self.state_of(job_id)
+            return new.get(job_id) or self.state_of(job_id)
 
         for index, job in enumerate(jobs):
             if job.id in self.jobs:  # a repeated call hears of its job, whoever has the key now
@@ -149,11 +149,12 @@ class Model:
             if answer is not None:
                 refused[index] = answer
                 continue
-            new.add(job.id)
+            new[job.id] = State.READY
             if job.key is not None:
                 taken[job.tenant, job.key.key] = Key(job.key.fingerprint, job.id, self.now + job.key.window_s)
             if job.unique is not None:
-                unique.take(job, state_of, self.now)
+                _, due_by = unique.take(job, state_of, self.now)
+                new[job.id] = State.SCHEDULED if self._due_at(job, due_by) > self.now else State.READY
         return refused
 
     def _key_refusal(self, job: NewJob, taken: Mapping[tuple[str, str], Key]) -> InsertResult | None:
@@ -168,25 +169,21 @@ class Model:
     def state_of(self, job_id: JobId) -> State | None:
         return self.jobs[job_id].state if job_id in self.jobs else None
 
-    def _waits_for_a_retry(self, job_id: JobId) -> bool:
-        return self.jobs[job_id].state is State.SCHEDULED and self.jobs[job_id].attempt > 0
+    def _due_at(self, new: NewJob, due_by: float | None) -> float:
+        due_at = self.now + new.delay_s if new.delay_s is not None else new.run_at or 0.0
+        return due_at if due_by is None else min(due_at, due_by)
 
     def _insert(self, new: NewJob, replaced: list[tuple[JobId, JobId]]) -> Inserted:
         if new.id in self.jobs:
             return Inserted(new.id, None)
-        older, due_by = (
-            (None, None)
-            if new.unique is None
-            else self.unique.take(new, self.state_of, self.now, self._waits_for_a_retry)
-        )
+        older, due_by = (None, None) if new.unique is None else self.unique.take(new, self.state_of, self.now)
         replaced += [] if older is None else [(older, new.id)]
         job = self.jobs[new.id] = Job(new, created_at=self.now)
         if new.key is not None:
             self.keys[new.tenant, new.key.key] = Key(new.key.fingerprint, new.id, self.now + new.key.window_s)
         job.deadline = new.expires_at if new.expires_in_s is None else self.now + new.expires_in_s
         job.missing = {other for other in new.waits_for if other in self.jobs and not self.jobs[other].state.ended}
-        job.due_at = self.now + new.delay_s if new.delay_s is not None else new.run_at or 0.0
-        job.due_at = job.due_at if due_by is None else min(job.due_at, due_by)
+        job.due_at = self._due_at(new, due_by)
         if job.missing:
             job.state = State.BLOCKED
         elif job.due_at > self.now:
@@ -554,6 +551,7 @@ class Model:
             if job.state in keep and job.ended_at <= self.now - max(keep[job.state], KEPT_AT_LEAST_S)
         ]
         for job_id in past:
+            self.unique.prune(job_id, self.jobs[job_id].state, self.now)
             del self.jobs[job_id]
         return len(past)
 

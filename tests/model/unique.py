@@ -22,7 +22,8 @@ class Holder(NamedTuple):
 
 
 StateOf = Callable[[JobId], State | None]
-HasRun = Callable[[JobId], bool]
+Begun = Callable[[JobId], bool]
+"""Whether it has run before."""
 
 
 @dataclass
@@ -30,13 +31,30 @@ class Unique:
     """key → who came last with it."""
 
     holders: dict[str, Holder] = field(default_factory=dict)
+    begun: Begun = lambda _: False
+    pruned: dict[JobId, State] = field(default_factory=dict)
+    """Who had one when he was pruned, with its window open; how he had ended."""
 
     def copy(self) -> Unique:
-        return Unique(dict(self.holders))
+        return Unique(dict(self.holders), self.begun, self.pruned)
+
+    def prune(self, job_id: JobId, state: State, now: float) -> None:
+        """It goes; windows of it that are open stay."""
+        windows = [each.expires_at for each in self.holders.values() if each.job_id == job_id]
+        if any(expires_at is not None and now < expires_at for expires_at in windows):
+            self.pruned[job_id] = state
 
     def counting(self, claim: UniqueClaim, state_of: StateOf, now: float) -> Holder | None:
         holder = self.holders.get(claim.key)
-        if holder is None or state_of(holder.job_id) not in claim.states:
+        if holder is None:
+            return None
+        state = state_of(holder.job_id)
+        if state is None and holder.job_id in self.pruned:  # his window is the one that he had
+            over = holder.expires_at is None or holder.expires_at <= now or claim.for_s is None
+            return None if over or self.pruned[holder.job_id] not in claim.states else holder
+        if state not in claim.states:
+            return None
+        if claim.states == {State.SCHEDULED} and self.begun(holder.job_id):
             return None
         return holder if claim.for_s is None or now < holder.created_at + claim.for_s else None
 
@@ -49,13 +67,15 @@ class Unique:
         existing = job.unique.when_taken is WhenTaken.EXISTING
         return Existing(holder.job_id) if existing else Taken(holder.job_id)
 
-    def take(
-        self, job: NewJob, state_of: StateOf, now: float, has_run: HasRun = lambda _: False
-    ) -> tuple[JobId | None, float | None]:
+    def take(self, job: NewJob, state_of: StateOf, now: float) -> tuple[JobId | None, float | None]:
         """Whom it replaces, and when it is due at the latest."""
         assert job.unique is not None
         before = self.counting(job.unique, state_of, now)
-        waits = before is not None and state_of(before.job_id) in WAITING and not has_run(before.job_id)
+        if before is not None and state_of(before.job_id) is None:
+            before = None  # nobody is there to be replaced
+        waits = before is not None and state_of(before.job_id) in WAITING
+        if before is not None and state_of(before.job_id) is State.SCHEDULED and self.begun(before.job_id):
+            waits = False  # what was put off has had its run
         first_at = before.first_at if before is not None and waits else now
         expires_at = None if job.unique.for_s is None else now + job.unique.for_s
         self.holders[job.unique.key] = Holder(job.id, now, first_at, expires_at)
@@ -84,7 +104,11 @@ class Unique:
 
     def drop(self, state_of: StateOf, now: float) -> tuple[int, int]:
         """Those whose window is over, and those of jobs that are no more, which may have gone with them; how many."""
-        there = {key: each for key, each in self.holders.items() if state_of(each.job_id) is not None}
+        there = {
+            key: each
+            for key, each in self.holders.items()
+            if state_of(each.job_id) is not None or each.job_id in self.pruned
+        }
         kept = {key: each for key, each in there.items() if each.expires_at is None or now < each.expires_at}
         dropped = len(there) - len(kept), len(self.holders) - len(there)
         self.holders = kept

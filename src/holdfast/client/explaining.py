@@ -69,7 +69,8 @@ def _running(info: JobInfo) -> Reason:
 
 def _scheduled(info: JobInfo) -> Reason:
     last = info.attempts[-1] if info.attempts else None
-    put_off = last.error.put_off if last is not None and last.error is not None and last.cause == Cause.RETRY else ""
+    waits = last is not None and last.cause in (Cause.RETRY, Cause.SNOOZE)
+    put_off = last.error.put_off if waits and last is not None and last.error is not None else ""
     sentence = f"waits for {'its time' if last is None else 'its next attempt'}, at {info.run_at:%Y-%m-%d %H:%M:%S} UTC"
     data = {"run_at": info.run_at}
     if not put_off:

@@ -12,7 +12,7 @@ class Cause(StrEnum):
     """The task failed and its policy allows another attempt. Charged."""
 
     SNOOZE = "snooze"
-    """The task asked to run again later (`RetryLater`). Not charged."""
+    """The task asked to run again later (`RetryLater`), or its queue's retry budget did not cover it. Not charged."""
 
     LEASE_EXPIRED = "lease_expired"
     """The worker's lease ran out: its machine died, or it was stopped too long. Not charged."""

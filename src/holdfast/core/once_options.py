@@ -11,7 +11,7 @@ from holdfast.core.durations import Seconds, seconds
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.shown import shown
 from holdfast.core.state import ENDINGS, LIVE, State
-from holdfast.core.unique import EVER, UniqueClaim, WhenTaken
+from holdfast.core.unique import EVER, WAITING_FOR_A_TIME, UniqueClaim, WhenTaken
 from holdfast.core.unset import UNSET, Unset
 
 By: TypeAlias = "str | Sequence[str] | Callable[..., object] | None"
@@ -78,7 +78,7 @@ class Debounce:
                 f"Debounce: longest={longest_s:g} is below wait={wait_s:g}: no call would ever wait that long"
             )
         object.__setattr__(self, "wait_s", wait_s)
-        claim = UniqueClaim("", frozenset({State.SCHEDULED}), None, WhenTaken.REPLACE, longest_s)
+        claim = UniqueClaim("", WAITING_FOR_A_TIME, None, WhenTaken.REPLACE, longest_s)
         object.__setattr__(self, "claim", claim)
 
 

@@ -60,7 +60,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """→ `scheduled`, not charged: the task, or whom it asked, wants another time."""
+    """→ `scheduled`, not charged: the task, or whom it asked, or a retry budget, wants another time."""
 
     job_id: JobId
     token: int

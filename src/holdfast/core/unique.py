@@ -32,6 +32,12 @@ class UniqueClaim(NamedTuple):
     longest_s: float | None = None
     """With `REPLACE`: a job that replaces others is due at the latest so long after the first of them was enqueued."""
 
+    @property
+    def counts_first_waits_only(self) -> bool:
+        """Whether it is about jobs that wait for their time alone: then one that waits for its retry is none of them,
+        it has begun."""
+        return self.states == WAITING_FOR_A_TIME
+
 
 class Rekeyed(NamedTuple):
     """The unique key of a job whose arguments are others now, by the rule that gave it the one of before."""
@@ -41,3 +47,4 @@ class Rekeyed(NamedTuple):
 
 
 EVER: Final = frozenset(State)
+WAITING_FOR_A_TIME: Final = frozenset({State.SCHEDULED})

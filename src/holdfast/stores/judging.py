@@ -27,8 +27,17 @@ class UniqueHolder(NamedTuple):
     created_at: float
     first_at: float
     """When the first was enqueued of those that it has replaced; else as `created_at`."""
-    has_run: bool = False
-    """It waits for its retry: what was put off until now has had its run."""
+    begun: bool = False
+    """Of one that is scheduled: whether it has run before, and waits for its retry."""
+    until: float | None = None
+    """Of one that has been pruned: when the window is over that outlasts it."""
+
+
+def pruned(job_id: JobId, first_at: float, until: float) -> UniqueHolder:
+    """Who has a key whose window is open although its job was pruned. There is no column for how that had ended: of one
+    that was cancelled the time has its sign changed."""
+    state = State.CANCELLED if first_at < 0 else State.SUCCEEDED
+    return UniqueHolder(job_id, state, abs(first_at), abs(first_at), until=until)
 
 
 class Taking(NamedTuple):
@@ -95,7 +104,7 @@ def judge(
             taken[scope] = Holder(job.id, job.key.fingerprint)
         if job.unique is not None:
             taking[index] = _take(job.unique, before, now)
-            unique[job.unique.key] = UniqueHolder(job.id, _placed(job, now), now, taking[index].first_at)
+            unique[job.unique.key] = UniqueHolder(job.id, _placed(job, taking[index], now), now, taking[index].first_at)
     return Judged(refused, taking)
 
 
@@ -151,20 +160,26 @@ def judge_replay(
 
 
 def _counts(holder: UniqueHolder, claim: UniqueClaim, now: float) -> bool:
-    return holder.state in claim.states and (claim.for_s is None or now < holder.created_at + claim.for_s)
+    if holder.state not in claim.states or (holder.begun and claim.counts_first_waits_only):
+        return False
+    if holder.until is not None:
+        return claim.for_s is not None and now < holder.until
+    return claim.for_s is None or now < holder.created_at + claim.for_s
 
 
 def _take(claim: UniqueClaim, before: UniqueHolder | None, now: float) -> Taking:
-    if before is None:
+    if before is None or before.until is not None:  # nobody, or nobody who could be replaced
         return Taking(now)
-    waits = before.state in LIVE and before.state is not State.RUNNING and not before.has_run
+    waits = before.state in LIVE and before.state is not State.RUNNING and not before.begun
     first_at = before.first_at if waits else now
     return Taking(first_at, before.job_id, None if claim.longest_s is None else first_at + claim.longest_s)
 
 
-def _placed(job: NewJob, now: float) -> State:
+def _placed(job: NewJob, taking: Taking, now: float) -> State:
     """Where a job of this batch will be, before anything is written."""
     if job.waits_for:
         return State.BLOCKED
     due_at = job.run_at if job.delay_s is None else now + job.delay_s
+    if due_at is not None and taking.due_by is not None:
+        due_at = min(due_at, taking.due_by)
     return State.READY if due_at is None or due_at <= now else State.SCHEDULED

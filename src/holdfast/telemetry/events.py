@@ -320,7 +320,7 @@ class QueueRetriesStretched:
 
 @dataclass(frozen=True, slots=True)
 class QueueRetriesEased:
-    """Retries of the queue are within their share again; so many had to wait longer meanwhile."""
+    """Retries of the queue are within their share again; so often one was put off meanwhile."""
 
     name: ClassVar[str] = "queue.retries_eased"
     queue: str

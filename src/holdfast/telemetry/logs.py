@@ -95,7 +95,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
     ),
     events.QueueRetriesEased: (
         INFO,
-        "queue %(queue)s: retries are within their share again, %(stretched)d had to wait longer",
+        "queue %(queue)s: retries are within their share again, they were put off %(stretched)d times",
     ),
     flow_events.QueueSettingsIgnored: (
         WARNING,

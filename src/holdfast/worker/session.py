@@ -220,6 +220,9 @@ class Session:
     def _start_run(self, job: ClaimedJob) -> None:
         if self._heartbeat.lost:  # its thread knows before this loop hears of it: others may have the job by now
             return
+        if self._budgets is not None and (put_off := self._budgets.put_off(job)) is not None:
+            self._settler.submit(put_off)
+            return
         run = Run(job, self.id)
         self._runs[job.token] = run
         self._slots.take(job.queue)

@@ -48,22 +48,27 @@ async def edit_dead(tx: Tx, job_id: JobId, *, payload: bytes, rekeyed: Rekeyed |
 async def purge_dead(tx: Tx, job_ids: Sequence[JobId]) -> int:
     """Drop dead letters for good, bodies and history included."""
     purged = [row[0] for row in await tx.fetch("ended.purge", job_ids)]
-    await _forget(tx, purged)
+    if purged:
+        await tx.fetch("ended.drop_unique", purged)
+        await _forget(tx, purged)
     return len(purged)
 
 
 async def prune_jobs(tx: Tx, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int:
-    """Forget what ended longer ago than its retention."""
+    """Forget what ended longer ago than its retention; but of unique keys, those whose windows are open stay."""
     count = 0
     for cancelled, keep_s in ((False, keep_succeeded_s), (True, keep_cancelled_s)):
         until = tx.now - timedelta(seconds=max(keep_s, KEPT_AT_LEAST_S))
         past = [row[0] for row in await tx.fetch("ended.prune", cancelled, until, limit - count)]
-        await _forget(tx, past)
+        if past:
+            if cancelled:
+                await tx.fetch("ended.note_cancelled", past, tx.now)
+            await tx.fetch("ended.drop_closed_unique", past, tx.now)
+            await _forget(tx, past)
         count += len(past)
     return count
 
 
 async def _forget(tx: Tx, job_ids: Sequence[JobId]) -> None:
-    if job_ids:
-        for statement in ("drop_attempts", "drop_progress", "drop_unique", "drop_bodies"):
-            await tx.fetch(f"ended.{statement}", job_ids)
+    for statement in ("drop_attempts", "drop_progress", "drop_bodies"):
+        await tx.fetch(f"ended.{statement}", job_ids)

@@ -13,7 +13,7 @@ from holdfast.core.errors import KeyHeld
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
 from holdfast.core.unique_text import read_unique
-from holdfast.stores.judging import Dead, Judged, UniqueHolder, judge_replay
+from holdfast.stores.judging import Dead, Judged, UniqueHolder, judge_replay, pruned
 from holdfast.stores.postgres.holding import moment
 from holdfast.stores.postgres.transaction import Tx
 
@@ -32,17 +32,22 @@ class Keys(NamedTuple):
 async def read_keys(tx: Tx, jobs: Sequence[NewJob], ours: dict[str, UniqueHolder | None]) -> Keys:
     """`ours`: keys that this transaction has taken already, and who had them before."""
     names = sorted({job.unique.key for job in jobs if job.unique is not None})
-    rows = await tx.fetch("insert_jobs.unique_holders", names) if names else []
+    rows = await tx.fetch("insert_jobs.unique_holders", names, tx.now) if names else []
     owners = {row[0]: _id(row[1]) for row in rows}
     found: dict[str, UniqueHolder | None] = {**_holders(rows)}
     return Keys(owners, {row[0]: row[2] for row in rows}, found | ours)
 
 
 def _holders(rows: Sequence[Any]) -> dict[str, UniqueHolder]:
-    return {
-        key: UniqueHolder(_id(job_id), State(state), created_at, first_at, has_run)
-        for key, job_id, _, state, created_at, first_at, has_run in rows
+    found = {
+        key: UniqueHolder(_id(job_id), State(state), created_at, first_at, begun)
+        for key, job_id, _, state, created_at, first_at, begun, _ in rows
         if state is not None
+    }
+    return found | {
+        key: pruned(_id(job_id), first_at, until)
+        for key, job_id, _, _, _, first_at, _, until in rows
+        if until is not None
     }
 
 
@@ -87,7 +92,7 @@ async def take_again(tx: Tx, job_ids: Sequence[JobId]) -> dict[JobId, JobId]:
             "a transaction that is still open holds the unique key of one of these jobs; none of them was replayed: "
             "try again when it has ended"
         ) from error
-    holders = _holders(await tx.fetch("insert_jobs.unique_holders", list({job.claim.key for job in found})))
+    holders = _holders(await tx.fetch("insert_jobs.unique_holders", list({job.claim.key for job in found}), tx.now))
     judged = judge_replay(found, now=now, unique_holder_of=holders.get)
     await tx.many("ended.retake_unique", [_row(tx, key, job) for key, job in judged.taking.items()])
     return judged.in_the_way

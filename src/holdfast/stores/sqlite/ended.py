@@ -15,7 +15,7 @@ from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.tenants import Forgetting
 from holdfast.stores.sqlite.transaction import Tx
-from holdfast.stores.sqlite.unique import Dropping, give_up, take_again
+from holdfast.stores.sqlite.unique import Dropping, drop_of, give_up, note_cancelled, take_again
 
 DEAD = load("dead")
 PRUNE = load("prune_jobs")
@@ -57,17 +57,20 @@ def edit_dead(tx: Tx, job_id: JobId, *, payload: bytes, rekeyed: Rekeyed | None 
 def purge_dead(tx: Tx, job_ids: Sequence[JobId]) -> int:
     """Drop dead letters for good, bodies and history included."""
     purged = [job_id.bytes for job_id in job_ids if tx.db.execute(DEAD["purge"], (job_id.bytes,)).rowcount]
+    drop_of(tx, purged)
     _forget(tx, purged)
     return len(purged)
 
 
 def prune_jobs(tx: Tx, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int:
-    """Forget what ended longer ago than its retention."""
+    """Forget what ended longer ago than its retention; but of unique keys, those whose windows are open stay."""
     count = 0
     for state, keep_s in ((State.SUCCEEDED, keep_succeeded_s), (State.CANCELLED, keep_cancelled_s)):
         oldest = (state, tx.now - max(keep_s, KEPT_AT_LEAST_S), limit - count)
         past = [row[0] for row in tx.db.execute(PRUNE["past_retention"], oldest).fetchall()]
         tx.db.executemany(PRUNE["drop_done"], [(job_id,) for job_id in past])
+        if state is State.CANCELLED:
+            note_cancelled(tx, past)
         _forget(tx, past)
         count += len(past)
     return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from holdfast.core.job import JobId, NewJob
 from holdfast.core.state import State
 from holdfast.core.unique import Rekeyed
 from holdfast.core.unique_text import read_unique, rekeyed_text
-from holdfast.stores.judging import Dead, Taking, UniqueHolder, judge_replay
+from holdfast.stores.judging import Dead, Taking, UniqueHolder, judge_replay, pruned
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
 from holdfast.stores.sqlite.waiting import cancel_job
@@ -20,12 +21,16 @@ _LOOKED_AT_ONCE = 20  # times the limit of a sweep: it only looks at most of the
 
 
 def holder_of(tx: Tx, key: str) -> UniqueHolder | None:
-    """None: nobody, or a job that is there no more."""
+    """None: nobody, or a job that is there no more, and has left no open window."""
     row = tx.db.execute(SQL["holder"], (key,)).fetchone()
-    if row is None or row[1] is None:
+    if row is None:
         return None
-    job_id, state, created_at, first_at, has_run = row
-    return UniqueHolder(UUID(bytes=job_id), State(state), created_at, first_at, bool(has_run))
+    job_id, state, created_at, first_at, expires_at, begun = row
+    if created_at is None and expires_at is not None and tx.now < expires_at:
+        return pruned(UUID(bytes=job_id), first_at, expires_at)
+    if created_at is None or state is None:
+        return None
+    return UniqueHolder(UUID(bytes=job_id), State(state), created_at, first_at, bool(begun))
 
 
 def brought_forward(job: NewJob, taking: Taking | None, now: float) -> NewJob:
@@ -74,6 +79,22 @@ def give_up(tx: Tx, job_id: JobId, rekeyed: Rekeyed) -> None:
         tx.db.execute(SQL["give_up"], (rekeyed.before, job_id.bytes))
 
 
+def note_cancelled(tx: Tx, job_ids: Sequence[bytes]) -> None:
+    """Jobs that were cancelled go; windows of theirs that are open stay."""
+    if job_ids:
+        tx.db.execute(SQL["note_cancelled"], (tx.now, _listed(job_ids)))
+
+
+def drop_of(tx: Tx, job_ids: Sequence[bytes]) -> None:
+    """Jobs go by a person's word, and with them what they held."""
+    if job_ids:
+        tx.db.execute(SQL["drop_of"], (tx.now, _listed(job_ids)))
+
+
+def _listed(job_ids: Sequence[bytes]) -> str:
+    return json.dumps([job_id.hex().upper() for job_id in job_ids])
+
+
 class Dropping:
     """Keys that nobody has any more go, a bounded number of them per sweep; remembers where it was."""
 
@@ -81,7 +102,7 @@ class Dropping:
         self._after = ""
 
     def drop(self, tx: Tx, *, limit: int) -> int:
-        """Those whose window has passed, and those whose jobs were pruned."""
+        """Those whose window has passed, and those without one whose jobs were pruned."""
         dropped: int = tx.db.execute(SQL["drop_passed"], (tx.now, limit)).rowcount
         most = limit * _LOOKED_AT_ONCE
         rows = tx.db.execute(SQL["some"], (self._after, most)).fetchall()

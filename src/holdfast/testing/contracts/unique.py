@@ -9,9 +9,9 @@ from holdfast.core.backpressure import Watermarks
 from holdfast.core.gates import SlotGate
 from holdfast.core.job import KeyClaim, NewJob
 from holdfast.core.queue import QueueSettings
-from holdfast.core.settlement import Bury, Retry
+from holdfast.core.settlement import Bury, Retry, Snooze
 from holdfast.core.state import ENDINGS, LIVE, State
-from holdfast.core.unique import EVER, UniqueClaim, WhenTaken
+from holdfast.core.unique import EVER, WAITING_FOR_A_TIME, UniqueClaim, WhenTaken
 from holdfast.stores.base import Conflict, Existing, Full, Inserted, Store, Taken, Withheld
 from holdfast.testing.contracts.arrange import (
     ERROR,
@@ -205,6 +205,25 @@ async def check_putting_off_begins_anew_after_a_run_that_is_to_be_repeated(store
     assert found.run_at is not None, f"got {found}"
     waits_s = (found.run_at - found.created_at).total_seconds()
     assert abs(waits_s - LONG_S) < 1e-4, f"what was put off before has had its run: {waits_s} s"
+
+
+async def check_who_waits_for_another_run_is_not_put_off(store: Store) -> None:
+    kinds: tuple[type[Retry] | type[Snooze], ...] = (Retry, Snooze)
+    for number, again in enumerate(kinds):
+        call = one(REPLACE, key=f"{number}", states=WAITING_FOR_A_TIME, longest_s=LONG_S)
+        run = await start(store, unique=call.unique)
+        await apply(store, run.worker, again(run.id, run.token, LONG_S, ERROR))
+        newer = call._replace(id=a_job().id, delay_s=2 * LONG_S)
+        await insert(store, newer)
+        assert await states(store, run.id, newer.id) == [State.SCHEDULED] * 2, f"{again}: it has begun, and goes on"
+        newest = newer._replace(id=a_job().id)
+        await insert(store, newest)
+        found = await states(store, run.id, newer.id, newest.id)
+        assert found == [State.SCHEDULED, State.CANCELLED, State.SCHEDULED], f"{again}: which one alone is put off"
+        first, last = await info(store, newer.id), await info(store, newest.id)
+        assert last.run_at is not None, f"got {last}"
+        waited_s = (last.run_at - first.created_at).total_seconds()
+        assert abs(waited_s - LONG_S) < 1e-4, f"{again}: counted from the first that has not begun: {waited_s} s"
 
 
 # ---------------------------------------------------------------- batches, other refusals, crowds

@@ -72,5 +72,15 @@ DELETE FROM holdfast.progress WHERE job_id = ANY ($1)
 -- name: drop_unique
 DELETE FROM holdfast.unique_key WHERE job_id = ANY ($1)
 
+-- name: drop_closed_unique
+-- The same, but for keys whose windows are still open.
+DELETE FROM holdfast.unique_key WHERE job_id = ANY ($1) AND (expires_at > $2) IS NOT TRUE
+
+-- name: note_cancelled
+-- Keys whose windows outlast jobs that were cancelled: their times with the sign changed say so (stores/judging.py).
+UPDATE holdfast.unique_key SET first_at = to_timestamp(-extract(epoch FROM first_at)) WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM holdfast.unique_key WHERE job_id = ANY ($1) AND expires_at > $2 AND first_at > 'epoch'
+    FOR UPDATE SKIP LOCKED))
+
 -- name: drop_bodies
 DELETE FROM holdfast.job WHERE id = ANY ($1)

@@ -39,13 +39,16 @@ WHERE k.expires_at > $3
 SELECT * FROM holdfast.take_keys($1::text[], $2::text[], $3::bytea[], $4::uuid[], $5::float8[], $6::timestamptz)
 
 -- name: unique_holders
--- Whose these keys are, in which version of the row, and where he is; nowhere, if he is not there any more.
+-- Whose these keys are, in which version of the row, and where he is; nowhere, if he is not there any more, and then until
+-- when his window is open.
 SELECT u.key, u.job_id, u.xmin::text, CASE
            WHEN j.id IS NULL THEN NULL WHEN d.job_id IS NOT NULL THEN CASE WHEN d.cancelled THEN 'cancelled' ELSE 'succeeded' END
            WHEN x.job_id IS NOT NULL THEN 'dead' WHEN a.job_id IS NOT NULL THEN 'running'
            WHEN t.job_id IS NOT NULL THEN 'scheduled' WHEN p.job_id IS NOT NULL THEN 'parked'
            WHEN b.job_id IS NOT NULL THEN 'blocked' ELSE 'ready' END,
-       extract(epoch FROM j.created_at)::float8, extract(epoch FROM u.first_at)::float8, coalesce(t.attempt, 0) > 0
+       extract(epoch FROM j.created_at)::float8, extract(epoch FROM u.first_at)::float8,
+       t.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM holdfast.attempt y WHERE y.job_id = ANY (ARRAY[j.id])),
+       CASE WHEN j.id IS NULL AND u.expires_at > $2 THEN extract(epoch FROM u.expires_at)::float8 END
 FROM unnest($1::text[]) AS asked (key) JOIN holdfast.unique_key u ON u.key = asked.key
 LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[u.job_id])
 LEFT JOIN holdfast.done d ON d.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.dead x ON x.job_id = ANY (ARRAY[j.id])

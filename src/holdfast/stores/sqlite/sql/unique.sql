@@ -5,8 +5,9 @@ SELECT u.job_id,
        coalesce(d.state, CASE WHEN x.job_id IS NOT NULL THEN 'dead' WHEN a.job_id IS NOT NULL THEN 'running'
                               WHEN r.job_id IS NOT NULL THEN 'ready' WHEN t.job_id IS NOT NULL THEN 'scheduled'
                               WHEN p.job_id IS NOT NULL THEN 'parked' WHEN b.job_id IS NOT NULL THEN 'blocked' END),
-       j.created_at, u.first_at, coalesce(t.attempt, 0) > 0
-FROM unique_key u JOIN job j ON j.id = u.job_id
+       j.created_at, u.first_at, u.expires_at,
+       t.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM attempt y WHERE y.job_id = u.job_id)
+FROM unique_key u LEFT JOIN job j ON j.id = u.job_id
 LEFT JOIN done d ON d.job_id = u.job_id LEFT JOIN dead x ON x.job_id = u.job_id
 LEFT JOIN active a ON a.job_id = u.job_id LEFT JOIN ready r ON r.job_id = u.job_id
 LEFT JOIN timer t ON t.job_id = u.job_id LEFT JOIN parked p ON p.job_id = u.job_id
@@ -31,8 +32,18 @@ DELETE FROM unique_key WHERE key IN (SELECT key FROM unique_key WHERE expires_at
 
 -- name: some
 -- From a place in the order of the key on, so that every sweep does a bounded part of the work.
-SELECT u.key, NOT EXISTS (SELECT 1 FROM job j WHERE j.id = u.job_id) FROM unique_key u
+SELECT u.key, u.expires_at IS NULL AND NOT EXISTS (SELECT 1 FROM job j WHERE j.id = u.job_id) FROM unique_key u
 WHERE u.key > ? ORDER BY u.key LIMIT ?
 
 -- name: drop
 DELETE FROM unique_key WHERE key = ?
+
+-- name: note_cancelled
+-- Keys whose windows outlast jobs that were cancelled: their times with the sign changed say so (stores/judging.py).
+-- By the index of windows that end, as there is none by job: what it costs is a look at each window that is open.
+UPDATE unique_key SET first_at = -first_at
+WHERE expires_at > ? AND first_at > 0 AND hex(job_id) IN (SELECT value FROM json_each(?))
+
+-- name: drop_of
+-- The same keys, of jobs that nobody is to hear of any more.
+DELETE FROM unique_key WHERE expires_at > ? AND hex(job_id) IN (SELECT value FROM json_each(?))
