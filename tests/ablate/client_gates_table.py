@@ -49,6 +49,14 @@ OF_USERS = (
         (LIMITS,),
     ),
     Ablation(
+        "limits",
+        "a pace that is made slower lets no more begin at once",
+        "src/holdfast/client/limits.py",
+        "await self._burst_of(name) if burst is None else burst",
+        "burst",
+        ("tests/integration/test_rates.py", "-k", "slower"),
+    ),
+    Ablation(
         "unique",
         "each tenant has its own",
         "src/holdfast/client/gating.py",

@@ -75,7 +75,10 @@ class Limits:
         """Another size, or another pace (`rate="100/m"`, `burst=`), for all keys of a limit, from now on.
 
         `task:NAME` and `queue:NAME` are for all of a task or queue, also where no code limits it. What is left out
-        stays as it is. `by` says who it was; it is the user of this process otherwise.
+        stays as it is, also the burst where only a pace is given: as it was set here before, or else as tasks of this
+        app say. Where neither does, it is what one unit of time of the new pace allows.
+
+        `by` says who it was; it is the user of this process otherwise.
         """
         _check(name)
         if size is None and rate is None:
@@ -84,13 +87,20 @@ class Limits:
             raise InvalidOptions(f"limit {name!r}: burst={burst!r:.40} belongs to a rate; give rate=, too")
         if size is not None:
             check_size(f"limit {name!r}: size", size)
-        pace = None if rate is None else parse_pace(rate, burst=burst)
+        pace = None if rate is None else parse_pace(rate, burst=await self._burst_of(name) if burst is None else burst)
         who = self._operator.named(by)
         given = [part for part, value in (("size", size), ("pace", pace)) if value is not None]
         size, pace = await self._store.set_limit(name, size=size, pace=pace, by=who, only=given)
         said = [] if size is None else [f"{size} at once"]
         said += [] if pace is None else [f"{pace}, burst {pace.burst}"]
         self._operator.tell("limit", name, " and ".join(said), who)
+
+    async def _burst_of(self, name: str) -> int | None:
+        """What holds now, as far as it is known here: a pace that is made slower must not let more begin at once."""
+        said = (await self._store.rules()).paces.get(name)
+        if said is not None:
+            return said.burst
+        return min((rate.parsed.burst for of, rate in _only(self.declared(), Rate) if of == name), default=None)
 
     async def clear(self, name: str, *, by: str = "") -> bool:
         """What the code says holds again; False: nothing was set."""
@@ -118,11 +128,12 @@ class _Described:
         }
         self._rules = rules
         self._now = now
-        self._names = sorted({*declared, *rules.sizes, *rules.paces}, key=len, reverse=True)
+        self._names = sorted({*declared, *rules.sizes, *rules.paces})
 
     def in_use(self, gate: GateInfo) -> LimitInfo:
         kind, key = _KINDS[gate.place.barrier], gate.place.key
-        return self._info(kind, self._name_of(key), key, gate.held, gate.waiting, gate.full_at)
+        # A name has no slash: what is behind the first one is the key.
+        return self._info(kind, key.partition("/")[0], key, gate.held, gate.waiting, gate.full_at)
 
     def others(self) -> Iterable[LimitInfo]:
         for name in self._names:
@@ -147,13 +158,6 @@ class _Described:
             name, kind, key, size, None if pace is None else str(pace), None if pace is None else pace.burst,
             held, waiting, by, datetime.fromtimestamp(next_s, UTC) if next_s > self._now else None,
         )  # fmt: skip
-
-    def _name_of(self, key: str) -> str:
-        for name in self._names:
-            if key == name or key.startswith(f"{name}/"):
-                return name
-        whole = any(key.startswith(f"{kind}:") for kind in _WHOLES)
-        return key.partition("/")[0] if whole else key
 
 
 def _check(name: str) -> None:
