@@ -117,6 +117,14 @@ AT_SQLITES_GATES = (
         _contract("gates or watermarks or moving or limits"),
     ),
     Ablation(
+        "P8",
+        "SQLite: parked jobs have an age, too",
+        STORE + "sql/transaction.sql",
+        "FROM parked WHERE queue = ?1 ORDER BY job_id LIMIT 100",
+        "FROM parked WHERE false",
+        _contract("watermarks"),
+    ),
+    Ablation(
         "unique",
         "SQLite: a unique key is taken with the insert",
         STORE + "insert.py",

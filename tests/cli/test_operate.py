@@ -129,7 +129,7 @@ def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
     assert listed.out.splitlines()[1].split("\t")[:3] == ["default", "paused", "3"]
     assert resumed.out == "queue default is open\n"
     assert weighted.out.startswith("queue default has weight 0.5, priorities ")
-    assert bounded.out.startswith("queue default stops accepting at 2 ready jobs")
+    assert bounded.out.startswith("queue default stops accepting at 2 ready and parked jobs")
     default = after.json_lines[1]
     assert (default["weight"], default["weights"]["bulk"], default["high_watermark"]) == (0.5, 0, 2)
     assert purged.out == "4\n"
@@ -139,8 +139,9 @@ def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
 
 def test_queues_are_bounded_by_age(shop: Shop) -> None:
     steps = [["--high-age", "60", "--low-age", "7.5"], ["--high", "9", "--low", "3", "--json"], ["--no-age"]]
+    steps += [["--default", "--json"], ["--default"], ["--default", "--high", "9", "--low", "3"], []]
     ended = [hold("queues", "watermarks", "default", *words, "--url", shop.url, cwd=shop.path) for words in steps]
-    aged, both, neither = ended
+    aged, both, neither, default, said, unsure, nothing = ended
     assert aged.out == "queue default stops accepting at an age of 60 s and accepts again at 7.5 s\n"
     assert both.json == {
         "name": "default",
@@ -150,6 +151,12 @@ def test_queues_are_bounded_by_age(shop: Shop) -> None:
         "low_age_s": 7.5,
     }
     assert neither.out == "queue default accepts whatever its age\n"
+    assert default.json == {"name": "default"} | dict.fromkeys(
+        ("high_watermark", "low_watermark", "high_age_s", "low_age_s")
+    )
+    assert said.out == "queue default stops accepting, and accepts again, as it is configured\n"
+    assert (unsure.code, unsure.err.splitlines()[0]) == (2, "holdfast: give either watermarks or --default")
+    assert (nothing.code, nothing.err.splitlines()[0]) == (2, "holdfast: no watermarks were given")
 
 
 def test_tenants_are_weighed(shop: Shop) -> None:

@@ -119,10 +119,10 @@ class Queues:
         low_age_s: float | Unset | None = UNSET,
         by: str = "",
     ) -> None:
-        """At `high` ready jobs the queue stops accepting, at `low` it accepts again.
+        """At `high` jobs that are ready or parked the queue stops accepting, at `low` it accepts again.
 
-        The same by the age of its oldest ready job, in seconds, beside that or instead of it; both None: no such marks.
-        What is left out stays as it is.
+        The same by how long the oldest of them has waited, in seconds, beside that or instead of it; both None: no such
+        marks. What is left out stays as it is; `clear_watermarks` goes back to what is configured.
         """
         changes: dict[str, object] = {}
         if high is not None or low is not None:
@@ -134,6 +134,10 @@ class Queues:
         if not changes:
             raise InvalidOptions("watermarks: none was given; give high= and low=, or high_age_s= and low_age_s=")
         await self._change(queue, "watermarks", by, **changes)
+
+    async def clear_watermarks(self, queue: str, *, by: str = "") -> None:
+        """Those that each process is configured with hold again, and none on age."""
+        await self._change(queue, "watermarks as configured", by, watermarks=None, ages=None)
 
     async def purge(self, queue: str, *, reason: str = "purged") -> int:
         """Cancel everything that waits in this queue; running jobs go on. Returns how many."""
