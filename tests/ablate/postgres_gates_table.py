@@ -162,6 +162,14 @@ AT_POSTGRES_GATES = (
         _contract("rates"),
     ),
     Ablation(
+        "gates",
+        "PostgreSQL: the sweep tells only of waiters that were left behind",
+        POSTGRES + "sweep.py",
+        "in let_go.items() if place in late)",
+        "in let_go.items())",
+        _contract("rates"),
+    ),
+    Ablation(
         "P8",
         "PostgreSQL: parked jobs have an age, too",
         POSTGRES + "sql/queues.sql",

@@ -117,6 +117,14 @@ AT_SQLITES_GATES = (
         _contract("gates or watermarks or moving or limits"),
     ),
     Ablation(
+        "gates",
+        "SQLite: the sweep tells only of waiters that were left behind",
+        STORE + "serve.py",
+        "left += outcome.unparked if row in late else 0",
+        "left += outcome.unparked",
+        _contract("rates"),
+    ),
+    Ablation(
         "P8",
         "SQLite: parked jobs have an age, too",
         STORE + "sql/transaction.sql",

@@ -13,6 +13,7 @@ from holdfast.core.gates import NO_RULES, Barrier, Candidate, Place, Usage, Wait
 from holdfast.core.gates_text import read_gates
 from holdfast.core.job import JobId
 from holdfast.stores.base import Swept
+from holdfast.stores.parking import LATE_S
 from holdfast.stores.postgres.end import count_arrivals, release
 from holdfast.stores.postgres.holding import breaker_state, hold, places_for, read_rules
 from holdfast.stores.postgres.queues import Lanes, last_lanes
@@ -42,8 +43,10 @@ async def sweep(tx: Tx, *, limit: int) -> Swept:
 
 
 async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
-    """Slots freed, waiters let go. One gate at a time, and none that somebody has in hand, who may be frozen."""
-    slots = unparked = 0
+    """Slots freed, waiters let go that were left behind. One gate at a time, and none that somebody has in hand: he may
+    be frozen."""
+    slots, let_go = 0, Counter[Place]()
+    late = {Place(Barrier(kind), key) for kind, key in await engine.query("serving.late", LATE_S, limit)}
     last = last_lanes(await engine.query("queues.weighed"))
     kept = await _kept_by_last(engine, last)
     in_vain = [Place(Barrier(kind), key) for kind, key in await engine.query("serving.kept_in_vain", limit)]
@@ -54,6 +57,7 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
             freed, _ = await engine.transact("sweep", engine.verbs, dropping)
         slots += freed
         if freed:
+            late.add(place)
             await engine.query("serving.look_after", *columns_of([place]), False)
     neglected, astray = await _neglected(engine, last)
     if astray:
@@ -62,12 +66,12 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
         await engine.query("serving.make_gates", *columns_of([place]))
         await engine.query("serving.look_after", *columns_of([place]), False)
     while True:
-        count = await serve(engine, limit=SERVED_AT_ONCE, verb="sweep", together=1, patient=False)
-        unparked += count.unparked
+        count = await serve(engine, limit=SERVED_AT_ONCE, verb="sweep", together=1, patient=False, by_gate=let_go)
         if sum(count) < SERVED_AT_ONCE:  # behind very many that nobody serves there may be one that somebody does
             break
     await _forget(engine, limit * _FORGOTTEN_AT_ONCE)
-    return slots, unparked
+    late.update(neglected)
+    return slots, sum(count for place, count in let_go.items() if place in late)
 
 
 async def _kept_by_last(engine: Engine, last: Lanes) -> defaultdict[Place, list[JobId]]:
