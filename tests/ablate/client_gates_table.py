@@ -49,6 +49,14 @@ OF_USERS = (
         (LIMITS,),
     ),
     Ablation(
+        "audit",
+        "what is done to many jobs is on record before it is done",
+        "src/holdfast/client/moving.py",
+        '        await acts.record("move", "jobs", by=by, **words, **place, count=count)\n',
+        "",
+        ("tests/integration/test_audit.py",),
+    ),
+    Ablation(
         "limits",
         "a pace that is made slower lets no more begin at once",
         "src/holdfast/client/limits.py",

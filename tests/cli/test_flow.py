@@ -140,7 +140,7 @@ def test_jobs_are_moved_by_id_and_by_filter(shop: Shop) -> None:
     nowhere = hold("jobs", "move", shop.ready[0], *store, cwd=shop.path)
     shown = hold("jobs", "show", shop.ready[0], "--json", *store, cwd=shop.path)
     assert one.out == "1\n"
-    assert asked.err.startswith("holdfast: waiting jobs that match to move to queue bulk, and nobody to ask\n")
+    assert asked.err.startswith("holdfast: 4 waiting jobs to move to queue bulk, and nobody to ask\n")
     assert rest.json == {"moved": len(shop.ready), "queue": "bulk", "priority": None}
     assert (both.code, nowhere.code) == (2, 2)
     assert "say which jobs: either ids or filters" in both.err

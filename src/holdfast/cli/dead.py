@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from holdfast.app import Holdfast
-from holdfast.cli.acts import filter_words, record
+from holdfast.cli.acts import record
 from holdfast.cli.asking import confirmed
 from holdfast.cli.call_arguments import explaining_arguments, parse_call
 from holdfast.cli.columns import DEAD
@@ -36,6 +36,7 @@ from holdfast.cli.which_jobs import (
     moment,
     note_what_is_left,
 )
+from holdfast.client.acts import filter_words
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId
 
@@ -250,9 +251,8 @@ class _Many:
             return Exit.FAILED
         if count:
             chosen = [str(each) for each in ids]
-            await record(
-                self._hf, self._verb, "dead letters", ids=chosen, filter=filter_words(filters), everything=everything
-            )
+            which = {"ids": chosen, "filter": filter_words(filters), "everything": everything}
+            await record(self._hf, self._verb, "dead letters", **which, count=count)
         total = await self._work(ids, filters, count) if count else 0
         self._session.out.done(f"{counted(total, 'dead job')} {self._done}", {self._done: total}, plain=(total,))
         if ids and total < len(ids):

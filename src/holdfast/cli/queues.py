@@ -273,11 +273,11 @@ async def purge(
             raise Refused(
                 f"there is no queue {queue!r}", hint="`holdfast queues list` shows those there are", code=Exit.MISSING
             )
-        waiting = found.ready + found.scheduled + found.blocked + found.parked
+        waiting = found.waiting
         what = f"{counted(waiting, 'job')} to cancel in queue {queue!r}"
         if waiting and not yes and not confirmed(what, hint="add `--yes`"):
             return Exit.FAILED
-        await record(hf, "purge", f"queue {queue}", reason=reason)
+        await record(hf, "purge", f"queue {queue}", reason=reason, count=waiting)
         count = await hf.queues.purge(queue, reason=reason)
     session.out.done(
         f"{counted(count, 'job')} of queue {queue} cancelled", {"name": queue, "cancelled": count}, plain=(count,)

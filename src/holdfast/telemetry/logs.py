@@ -84,7 +84,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         "%(count)d entries of the Redis stream %(stream)s are not Holdfast's and were dropped",
     ),
     events.QueueClosed: (WARNING, "queue %(queue)s is full with %(depth)d ready jobs: enqueues wait"),
-    events.QueueOpened: (INFO, "queue %(queue)s accepts jobs again, %(depth)d are ready"),
+    events.QueueOpened: (INFO, "queue %(queue)s accepts jobs again"),
     events.QueueRefused: (DEBUG, "queue %(queue)s did not take a job: it is %(why)s"),
     events.QueueRetriesStretched: (
         WARNING,

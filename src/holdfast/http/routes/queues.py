@@ -150,7 +150,8 @@ async def drain_queue(call: Called, queue: QueuePath) -> Response:
 async def purge_queue(call: Called, queue: QueuePath, body: CancelBody | None = None) -> PurgedView:
     """Cancel everything that waits in it; what runs goes on."""
     reason = (body and body.reason) or "purged"
-    await call.record("purge", f"queue {queue}", reason=reason)
+    count = sum([each.waiting for each in await call.hf.queues.list() if each.name == queue])
+    await call.record("purge", f"queue {queue}", reason=reason, count=count)
     return PurgedView(count=await call.hf.queues.purge(queue, reason=f"{reason} (by {call.caller.name})"))
 
 
