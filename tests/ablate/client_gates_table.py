@@ -60,7 +60,7 @@ OF_USERS = (
         "limits",
         "a pace that is made slower lets no more begin at once",
         "src/holdfast/client/limits.py",
-        "await self._burst_of(name) if burst is None else burst",
+        "await self.burst_of(name) if burst is None else burst",
         "burst",
         ("tests/integration/test_rates.py", "-k", "slower"),
     ),

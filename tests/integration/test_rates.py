@@ -108,3 +108,7 @@ async def test_the_keys_of_a_limit_have_its_name_where_no_code_of_it_is_known(tm
         await (await call.enqueue("a/b")).result(timeout=PATIENCE_S)
         [rate] = await other.limits.list()
         assert (rate.name, rate.key) == ("account", "account/a/b")
+        assert await other.limits.burst_of("account") is None
+        await until(await call.enqueue("a/b"), State.PARKED)
+        await other.limits.set("account", rate="30/m")
+        assert [each.burst for each in await other.limits.list()] == [1], "as those who wait there say"

@@ -72,8 +72,8 @@ async def set_limit(
 
     It goes before what the code says, in all processes, until `limits clear`. task:NAME and queue:NAME limit all of a
     task or a queue, also where no code does. What is left out stays as it is, also the burst: as an operator set it
-    before, or else as the tasks of the app say; where neither is known, it is what one unit of time of the new rate
-    allows.
+    before, or else as the tasks of the app say, or jobs that wait there; where none is known, it is what one unit of
+    time of the new rate allows, and the command says so.
 
     \b
     holdfast limits set stripe --rate 50/s --burst 10
@@ -84,11 +84,10 @@ async def set_limit(
     _refuse_key(name)
     async with session.opened() as hf:
         is_known = await _is_known(hf, name)
-        bursts = [each.burst for each in await hf.limits.list() if each.name == name and each.kind == "rate"]
+        guessed = rate is not None and burst is None and await hf.limits.burst_of(name) is None
         await hf.limits.set(name, size=size, rate=rate, burst=burst)
         now = [each for each in await hf.limits.list() if each.name == name and each.said_by == "operator"]
     said = " and ".join(dict.fromkeys(_allowed(each) for each in now))
-    guessed = rate is not None and burst is None and not any(bursts)
     if rate is not None:
         burst = next(each.burst for each in now if each.kind == "rate")
     session.out.done(f"limit {name}: {said}", {"name": name, "size": size, "rate": rate, "burst": burst})

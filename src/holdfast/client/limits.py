@@ -10,15 +10,18 @@ from typing import Final, Literal, TypeVar
 from holdfast.client.gating import Declared, names_of_gates
 from holdfast.client.operator import Operator
 from holdfast.core.errors import InvalidOptions
-from holdfast.core.gates import Barrier, Rules
+from holdfast.core.gates import Barrier, RateGate, Rules
 from holdfast.core.limit_options import Limit, Rate, check_size
 from holdfast.core.names import check_name
 from holdfast.core.rate import Pace, next_token_at, parse_pace
+from holdfast.core.state import State
 from holdfast.core.task import Registry
+from holdfast.stores.base import JobFilter
 from holdfast.stores.flow import GateInfo
 
 Kind = Literal["concurrency", "rate"]
 _KINDS: Final[dict[Barrier, Kind]] = {Barrier.LIMIT: "concurrency", Barrier.RATE: "rate"}
+_LOOKED_AT: Final = 100
 _WHOLES: Final[tuple[Literal["task", "queue"], ...]] = ("task", "queue")
 
 
@@ -76,7 +79,7 @@ class Limits:
 
         `task:NAME` and `queue:NAME` are for all of a task or queue, also where no code limits it. What is left out
         stays as it is, also the burst where only a pace is given: as it was set here before, or else as tasks of this
-        app say. Where neither does, it is what one unit of time of the new pace allows.
+        app say, or jobs that wait there. Where none does, it is what one unit of time of the new pace allows.
 
         `by` says who it was; it is the user of this process otherwise.
         """
@@ -87,7 +90,7 @@ class Limits:
             raise InvalidOptions(f"limit {name!r}: burst={burst!r:.40} belongs to a rate; give rate=, too")
         if size is not None:
             check_size(f"limit {name!r}: size", size)
-        pace = None if rate is None else parse_pace(rate, burst=await self._burst_of(name) if burst is None else burst)
+        pace = None if rate is None else parse_pace(rate, burst=await self.burst_of(name) if burst is None else burst)
         who = self._operator.named(by)
         given = [part for part, value in (("size", size), ("pace", pace)) if value is not None]
         size, pace = await self._store.set_limit(name, size=size, pace=pace, by=who, only=given)
@@ -95,12 +98,24 @@ class Limits:
         said += [] if pace is None else [f"{pace}, burst {pace.burst}"]
         self._operator.tell("limit", name, " and ".join(said), who)
 
-    async def _burst_of(self, name: str) -> int | None:
-        """What holds now, as far as it is known here: a pace that is made slower must not let more begin at once."""
+    async def burst_of(self, name: str) -> int | None:
+        """How many may begin at once under a rate after a rest, as it holds now; None: that is not known here."""
         said = (await self._store.rules()).paces.get(name)
         if said is not None:
             return said.burst
-        return min((rate.parsed.burst for of, rate in _only(self.declared(), Rate) if of == name), default=None)
+        declared = [rate.parsed.burst for of, rate in _only(self.declared(), Rate) if of == name]
+        return min(declared) if declared else await self._burst_of_waiters(name)
+
+    async def _burst_of_waiters(self, name: str) -> int | None:
+        """As the code said when they were enqueued, of whom the newest are looked at."""
+        where = JobFilter(state=State.PARKED, reason=Barrier.RATE)
+        for job in await self._store.list_jobs(where, limit=_LOOKED_AT):
+            if job.waits_at is not None and job.waits_at.partition("/")[0] == name:
+                found = await self._store.circumstances(job.id)
+                for gate in () if found is None else found.gates:
+                    if isinstance(gate, RateGate) and gate.key == job.waits_at:
+                        return gate.pace.burst
+        return None
 
     async def clear(self, name: str, *, by: str = "") -> bool:
         """What the code says holds again; False: nothing was set."""
