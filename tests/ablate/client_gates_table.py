@@ -97,6 +97,22 @@ OF_USERS = (
         (LIMITS,),
     ),
     Ablation(
+        "audit",
+        "what is done to many jobs is on record before it is done",
+        "src/holdfast/client/moving.py",
+        '        await acts.record("move", "jobs", by=by, **words, **place, count=count)\n',
+        "",
+        ("tests/integration/test_audit.py",),
+    ),
+    Ablation(
+        "limits",
+        "a pace that is made slower lets no more begin at once",
+        "src/holdfast/client/limits.py",
+        "await self.burst_of(name) if burst is None else burst",
+        "burst",
+        ("tests/integration/test_rates.py", "-k", "slower"),
+    ),
+    Ablation(
         "unique",
         "each tenant has its own",
         "src/holdfast/client/gating.py",

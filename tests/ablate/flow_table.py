@@ -93,7 +93,7 @@ FLOW_CONTROL = (
         "P8",
         "that a queue has closed is told once, not by everybody who waits",
         "src/holdfast/client/refusals.py",
-        "        if closed is None:",
+        "        if watch is None:",
         "        if True:",
         FULL,
     ),

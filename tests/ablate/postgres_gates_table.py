@@ -162,6 +162,22 @@ AT_POSTGRES_GATES = (
     ),
     Ablation(
         "gates",
+        "PostgreSQL: the sweep tells only of waiters that were left behind",
+        POSTGRES + "sweep.py",
+        "in let_go.items() if place in late)",
+        "in let_go.items())",
+        _contract("rates"),
+    ),
+    Ablation(
+        "P8",
+        "PostgreSQL: parked jobs have an age, too",
+        POSTGRES + "sql/queues.sql",
+        "ORDER BY p.queue, p.job_id LIMIT 100) w WHERE w.queue = q.queue",
+        "ORDER BY p.queue, p.job_id LIMIT 100) w WHERE false",
+        _contract("watermarks"),
+    ),
+    Ablation(
+        "gates",
         "PostgreSQL: whoever is held back at its claim keeps no slot",
         POSTGRES + "passing.py",
         "                freed.append(job_id)",

@@ -118,6 +118,22 @@ AT_SQLITES_GATES = (
         _contract("gates or watermarks or moving or limits"),
     ),
     Ablation(
+        "gates",
+        "SQLite: the sweep tells only of waiters that were left behind",
+        STORE + "serve.py",
+        "left += outcome.unparked if row in late else 0",
+        "left += outcome.unparked",
+        _contract("rates"),
+    ),
+    Ablation(
+        "P8",
+        "SQLite: parked jobs have an age, too",
+        STORE + "sql/transaction.sql",
+        "FROM parked WHERE queue = ?1 ORDER BY job_id LIMIT 100",
+        "FROM parked WHERE false",
+        _contract("watermarks"),
+    ),
+    Ablation(
         "unique",
         "SQLite: a unique key is taken with the insert",
         STORE + "insert.py",

@@ -11,9 +11,10 @@ import pytest
 from tests.postgres.fixtures import PostgresSchema
 
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import SlotGate
+from holdfast.core.gates import RateGate, SlotGate
 from holdfast.core.job import JobId
 from holdfast.core.queue import QueueSettings
+from holdfast.core.rate import Pace
 from holdfast.core.settlement import Succeed
 from holdfast.core.state import State
 from holdfast.stores.base import Store
@@ -32,6 +33,21 @@ class _Place:
         if self._tables is None:
             return SqliteStore(str(self._path))
         return PostgresStore(self._tables.url, schema=self._tables.schema)
+
+    def date_back(self, key: str) -> None:
+        """As if the time of those who wait there had come a minute ago, and nobody for them."""
+        if self._tables is None:
+            with sqlite3.connect(self._path) as db:
+                db.execute(
+                    "UPDATE gate SET full_at = unixepoch() - 60, due_at = unixepoch() - 60 WHERE key = ?", (key,)
+                )
+            return
+        past = "now() - interval '1 minute'"
+        with psycopg.connect(self._tables.url, autocommit=True) as connection:
+            connection.execute(
+                f"UPDATE {self._tables.schema}.gate SET full_at = {past}, due_at = {past} WHERE key = %s",  # type: ignore[arg-type]
+                (key,),
+            )
 
     def drop_slot(self, key: str) -> None:
         """As if whoever freed it had died before it could wake the one who waits."""
@@ -59,6 +75,24 @@ def test_the_sweep_finds_a_waiter_with_room_behind_many_limits_that_are_full(pla
         place.drop_slot("user 5")
         swept = await store.sweep(limit=5)
         assert swept.unparked == 1, f"five limits are full, the sixth has room: {swept}"
+        assert len(await claim(store, worker)) == 1
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_the_sweep_tells_of_a_waiter_whose_time_has_come_long_ago(place: _Place) -> None:
+    async def scenario() -> None:
+        store = place.store()
+        await store.open()
+        worker = await enlist(store)
+        await insert(store, *(a_job(gates=(RateGate("post", Pace(1, 3600.0, 1)),)) for _ in range(2)))
+        assert len(await claim(store, worker)) == 1
+        swept = await store.sweep(limit=5)
+        assert swept.unparked == 0, f"its time has not come: {swept}"
+        place.date_back("post")
+        swept = await store.sweep(limit=5)
+        assert swept.unparked == 1, f"nobody has come for it: {swept}"
         assert len(await claim(store, worker)) == 1
         await store.close()
 

@@ -42,6 +42,10 @@ def test_limits_are_listed_set_and_cleared(limited: Path) -> None:
     listed = hold("limits", "list", "--json", *store, cwd=limited)
     cleared = hold("limits", "clear", "task:charge", *app, cwd=limited)
     again = hold("limits", "clear", "task:charge", *app, cwd=limited)
+    slower = hold("limits", "set", "task:charge", "--rate", "5/s", "--burst", "3", "--json", *app, cwd=limited)
+    slowest = hold("limits", "set", "task:charge", "--rate", "4/s", *store, cwd=limited)
+    guessed = hold("limits", "set", "maps", "--rate", "9/s", *store, cwd=limited)
+    keyed = hold("limits", "set", "task:charge/ada", "--size", "1", *app, cwd=limited)
     none = hold("limits", "set", "x", *app, cwd=limited)
     zero = hold("limits", "set", "x", "--size", "0", *app, cwd=limited)
     kind = hold("limits", "set", "api", "--rate", "1/s", *app, cwd=limited)
@@ -51,7 +55,19 @@ def test_limits_are_listed_set_and_cleared(limited: Path) -> None:
         "api\tconcurrency\t7\t0\t0\tcode\t-\n"
         "task:charge/…\tconcurrency\t2\t0\t0\tcode\t-\ntask:charge\trate\t100/m (burst 100)\t-\t0\tcode\t-\n"
     )
-    assert changed.out == "limit task:charge: 5 and 10/s (burst 10)\n"
+    assert changed.out == "limit task:charge: 5 and 10/s (burst 100)\n", "as the code says"
+    assert changed.err == ""
+    assert slower.json == {"name": "task:charge", "size": None, "rate": "5/s", "burst": 3}
+    assert slowest.out == "limit task:charge: 4/s (burst 3)\n", "as it was set before"
+    assert "burst" not in slowest.err
+    assert guessed.out == "limit maps: 9/s (burst 9)\n"
+    assert guessed.err.splitlines()[-1] == (
+        "note: what code says of its burst is not known here: it is 9 now; `--burst` gives another"
+    )
+    assert (keyed.code, keyed.err.splitlines()[0]) == (
+        2,
+        "holdfast: 'task:charge/ada' is one key of limit 'task:charge': a size or a rate is for all of its keys",
+    )
     assert unknown.json == {"name": "stirpe", "size": 1, "rate": None, "burst": None}
     assert unknown.err == "note: no limit called stirpe is in use, or declared by the app\n"
     assert [(each["key"], each["size"], each["rate"], each["said_by"]) for each in listed.json_lines] == [
@@ -138,7 +154,7 @@ def test_jobs_are_moved_by_id_and_by_filter(shop: Shop) -> None:
     nowhere = hold("jobs", "move", shop.ready[0], *store, cwd=shop.path)
     shown = hold("jobs", "show", shop.ready[0], "--json", *store, cwd=shop.path)
     assert one.out == "1\n"
-    assert asked.err.startswith("holdfast: waiting jobs that match to move to queue bulk, and nobody to ask\n")
+    assert asked.err.startswith("holdfast: 4 waiting jobs to move to queue bulk, and nobody to ask\n")
     assert rest.json == {"moved": len(shop.ready), "queue": "bulk", "priority": None}
     assert (both.code, nowhere.code) == (2, 2)
     assert "say which jobs: either ids or filters" in both.err

@@ -183,8 +183,9 @@ def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
 
 def test_queues_are_bounded_by_age(shop: Shop) -> None:
     steps = [["--high-age", "60", "--low-age", "7.5"], ["--high", "9", "--low", "3", "--json"], ["--no-age"]]
+    steps += [["--default", "--json"], ["--default"], ["--default", "--high", "9", "--low", "3"], []]
     ended = [hold("queues", "watermarks", "default", *words, "--url", shop.url, cwd=shop.path) for words in steps]
-    aged, both, neither = ended
+    aged, both, neither, default, said, unsure, nothing = ended
     assert aged.out == "queue default stops accepting at an age of 60 s and accepts again at 7.5 s\n"
     assert both.json == {
         "name": "default",
@@ -194,6 +195,12 @@ def test_queues_are_bounded_by_age(shop: Shop) -> None:
         "low_age_s": 7.5,
     }
     assert neither.out == "queue default accepts whatever its age\n"
+    assert default.json == {"name": "default"} | dict.fromkeys(
+        ("high_watermark", "low_watermark", "high_age_s", "low_age_s")
+    )
+    assert said.out == "queue default stops accepting, and accepts again, as it is configured\n"
+    assert (unsure.code, unsure.err.splitlines()[0]) == (2, "holdfast: give either watermarks or --default")
+    assert (nothing.code, nothing.err.splitlines()[0]) == (2, "holdfast: no watermarks were given")
 
 
 def test_tenants_are_weighed(shop: Shop) -> None:

@@ -139,6 +139,8 @@ async def test_a_queue_is_paused_drained_weighed_and_purged() -> None:
         )
         assert (marked.json()["high_watermark"], marked.json()["high_age_s"]) == (10, 60.0)
         assert (await client.patch("/queues/mail/watermarks", json={"high": 10})).status_code == 422
+        cleared = (await client.delete("/queues/mail/watermarks")).json()
+        assert (cleared["high_watermark"], cleared["low_watermark"], cleared["high_age_s"]) == (10_000, 2_000, None)
         slip = await client.patch("/queues/maill/weights", json={"weight": 3})
         assert (slip.status_code, "did you mean 'mail'" in slip.json()["detail"]) == (422, True)
         assert (await client.post("/queues/mail/purge", json={"reason": "a mistake"})).json() == {"count": 3}

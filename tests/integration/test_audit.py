@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.scene import Heard, by_hand, scene, url_of
+from tests.integration.scene import Heard, by_hand, scene, until, url_of
 
-from holdfast import Holdfast, InvalidOptions
+from holdfast import Holdfast, InvalidOptions, RetryPolicy
+from holdfast.core.state import State
 from holdfast.telemetry.flow_events import QueueSettingsIgnored, SettingChanged
 
 
@@ -146,3 +147,41 @@ async def test_a_limit_that_somebody_has_spoilt_in_the_store_is_cleared_away(tmp
         assert not await hf.limits.clear("queue:default"), "it counts as not set"
         assert await hf.audit.list() == []
         assert by_hand(path, "SELECT name FROM rule") == []
+
+
+@scene
+async def test_what_is_done_to_many_jobs_is_on_record_with_how_many_they_were() -> None:
+    hf = Holdfast(":memory:")
+
+    @hf.task(name="work", retry=RetryPolicy(max_attempts=1))
+    async def work(*, fails: bool = False) -> None:
+        if fails:
+            raise ValueError("no")
+
+    async with hf:
+        jobs = [await work.options(tags=["slow"]).enqueue() for _ in range(3)]
+        assert await hf.jobs.move({"queue": "default", "tag": "slow"}, queue="bulk", by="ada") == 3
+        assert await hf.jobs.move(jobs[0].id, priority=9) == 1
+        assert await hf.queues.purge("bulk", reason="wrong file", by="ada") == 3
+        dead = [await work.enqueue(fails=True) for _ in range(3)]
+        async with hf.worker():
+            for job in dead:
+                await until(job, State.DEAD)
+        assert await hf.dead.replay(task="work", text="no", by="bob") == 3
+        await hf.jobs.cancel(dead[0].id)
+        await hf.jobs.cancel(dead[1].id, reason="twice", by="bob")
+        assert await hf.dead.purge(everything=True, by="bob") == 0
+        for refused in (hf.dead.purge(by="bob"), hf.jobs.move({"queue": "a"}, by="bob")):
+            with pytest.raises(InvalidOptions):
+                await refused
+        changes = await hf.audit.list()
+    me = f"{getpass.getuser()}@"
+    found = [(each.by if each.by in ("ada", "bob") else each.by[: len(me)], each.what, each.after) for each in changes]
+    assert found[::-1] == [
+        ("ada", "move", {"filter": {"queue": "default", "tag": "slow"}, "queue": "bulk", "count": 3}),
+        (me, "move", {"ids": [str(jobs[0].id)], "priority": 9, "count": 1}),
+        ("ada", "purge", {"reason": "wrong file", "count": 3}),
+        ("bob", "replay", {"filter": {"task": "work", "text": "…"}, "count": 3}),
+        ("bob", "cancel", {"reason": "twice"}),
+        ("bob", "purge", {"everything": True, "count": 0}),
+    ]

@@ -66,7 +66,7 @@ async def test_that_it_opened_is_told_also_when_nobody_waited() -> None:
             await job.cancel()
         await work.enqueue()
         await hf.enqueue_many([work.request()])
-        assert heard == [QueueClosed("default", 10), QueueOpened("default", 4)]
+        assert heard == [QueueClosed("default", 10), QueueOpened("default")]
 
 
 @scene

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
-from tests.integration.scene import PATIENCE_S, scene, until
+from tests.integration.scene import PATIENCE_S, scene, until, url_of
 
 from holdfast import Holdfast, Rate
 from holdfast.core.state import State
@@ -68,3 +69,46 @@ async def test_each_key_has_tokens_of_its_own() -> None:
         assert [await job.result(timeout=PATIENCE_S) for job in first] == ["ada", "bob"]
         again = await call.enqueue("ada")
         assert (await until(again, State.PARKED)).waits_at == f"task:{call.name}/ada"
+
+
+@scene
+async def test_a_pace_that_is_made_slower_lets_no_more_begin_at_once() -> None:
+    hf = Holdfast(":memory:")
+
+    @hf.task(name="call", rate=Rate("100/m", burst=2, name="api"))
+    async def call() -> None: ...
+
+    async def burst() -> int | None:
+        [rate] = await hf.limits.list()
+        return rate.burst
+
+    async with hf:
+        await hf.limits.set("api", rate="50/m")
+        assert await burst() == 2, "as the code says"
+        await hf.limits.set("api", rate="40/m", burst=3)
+        await hf.limits.set("api", rate="30/m")
+        assert await burst() == 3, "as it was set before"
+        await hf.limits.clear("api")
+        await hf.limits.set("api", rate="20/m")
+        assert await burst() == 2, "what was cleared holds no more"
+        await hf.limits.clear("api")
+        await hf.limits.set("queue:default", rate="10/m")
+        assert {each.name: each.burst for each in await hf.limits.list()} == {"api": 2, "queue:default": 10}
+
+
+@scene
+async def test_the_keys_of_a_limit_have_its_name_where_no_code_of_it_is_known(tmp_path: Path) -> None:
+    url = url_of(tmp_path / "jobs.db")
+    hf = Holdfast(url)
+
+    @hf.task(rate=Rate("1/h", burst=1, key=lambda who: who, name="account"))
+    async def call(who: str) -> None: ...
+
+    async with hf, hf.worker(), Holdfast(url) as other:
+        await (await call.enqueue("a/b")).result(timeout=PATIENCE_S)
+        [rate] = await other.limits.list()
+        assert (rate.name, rate.key) == ("account", "account/a/b")
+        assert await other.limits.burst_of("account") is None
+        await until(await call.enqueue("a/b"), State.PARKED)
+        await other.limits.set("account", rate="30/m")
+        assert [each.burst for each in await other.limits.list()] == [1], "as those who wait there say"

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.scene import PATIENCE_S, scene, until
 from tests.postgres.fixtures import PostgresSchema
 
-from holdfast import Holdfast, QueueFull, RetryPolicy, Route, RoutedCall
+from holdfast import Holdfast, QueueFull, Rate, RetryPolicy, Route, RoutedCall
 from holdfast.core.state import State
 from holdfast.telemetry.events import Event, QueueClosed, QueueOpened
 
@@ -118,3 +118,32 @@ async def test_the_class_of_an_error_is_kept_and_its_time_is_waited_for(postgres
         assert run.error is not None
         assert (run.cause, run.error.error_class) == ("retry", "rate_limited")
         assert 40 <= (info.run_at - run.ended_at).total_seconds() <= 44.1
+
+
+@scene
+async def test_what_operators_do_without_the_app_is_as_with_it(postgres_schema: PostgresSchema) -> None:
+    hf, other = app(postgres_schema), app(postgres_schema)
+
+    @hf.task(name="call", queue="calls", rate=Rate("1/h", burst=1, key=lambda who: who, name="account"))
+    async def call(who: str) -> None: ...
+
+    async with opened(hf), other:
+        async with hf.worker():
+            await (await call.enqueue("a/b")).result()
+            await until(await call.enqueue("a/b"), State.PARKED)
+        await other.limits.set("account", rate="1/d", by="ada")
+        [rate] = await other.limits.list()
+        assert (rate.name, rate.key, rate.burst) == ("account", "account/a/b", 1), "as those who wait there say"
+        await other.queues.set_watermarks("calls", high=1, low=0, high_age_s=60, low_age_s=1, by="ada")
+        with pytest.raises(QueueFull):
+            await call.options(wait=0).enqueue("b")
+        await other.queues.clear_watermarks("calls", by="ada")
+        await call.options(wait=0).enqueue("b")
+        assert await other.jobs.move({"queue": "calls"}, queue="later", by="ada") == 2
+        assert await other.queues.purge("later", by="ada") == 2
+        changes = await other.audit.list()
+    assert {each.by for each in changes} == {"ada"}
+    assert [(each.what, each.after) for each in changes[:2]] == [
+        ("purge", {"reason": "purged", "count": 2}),
+        ("move", {"filter": {"queue": "calls"}, "queue": "later", "count": 2}),
+    ]

@@ -12,6 +12,8 @@ import pytest
 from psycopg import sql
 from tests.postgres.fixtures import PostgresSchema
 
+from holdfast.stores.postgres.statements import statements
+
 Connection = psycopg.Connection[Any]
 QUOTA = 50
 TABLES = ("ready", "job", "slot", "gate", "parked", "active", "member", "expiry", "done")
@@ -167,3 +169,27 @@ def test_only_indexes_are_read_and_a_million_costs_what_a_thousand_does(db: Conn
         )
         for cost, was in zip((*many, judged), (*few, few_judged), strict=True):
             assert cost <= 1.5 * was, f"{many}, {judged} with a million, {few}, {few_judged} with a thousand"
+
+
+def test_the_age_of_who_waits_is_found_by_one_index_whoever_waits_elsewhere(
+    db: Connection, postgres_tables: PostgresSchema
+) -> None:
+    survey = statements(postgres_tables.schema)["queues.survey"].replace("$1", "'{plan,alone}'")
+    db.execute("SET enable_seqscan = off")
+    marked = (
+        "INSERT INTO queue_setting (queue, weight, high_age_s, low_age_s) VALUES ('plan', 1, 9, 1), ('alone', 1, 9, 1)"
+    )
+    db.execute(marked)
+    db.execute(_ONCE_FULL)
+    db.execute("VACUUM (ANALYZE, TRUNCATE off)")
+    db.execute(_WAITING)
+    for advice in ("bad", "fresh"):
+        if advice == "fresh":
+            db.execute("ANALYZE")
+        ages = {row[0]: row[-1] for row in db.execute(survey.encode()).fetchall()}
+        assert [queue for queue, age_s in ages.items() if age_s is not None] == ["plan"]
+        plan = db.execute(b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + survey.encode()).fetchone()
+        assert plan is not None
+        root = (plan[0] if not isinstance(plan[0], str) else json.loads(plan[0]))[0]["Plan"]
+        cost = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
+        assert cost <= 500, f"{advice}: {cost} blocks"

@@ -254,6 +254,9 @@ class Wire(FlowWire):
     async def replay_jobs(self, job_ids: Sequence[JobId]) -> Replayed:
         return await self._ask("replay_jobs", partial(self._server.replay_jobs, tuple(job_ids)))
 
+    async def record_act(self, *, by: str, what: str, name: str, said: Mapping[str, Any]) -> None:
+        """The record of what operators do is no part of the model."""
+
     async def queue_settings(self) -> dict[str, QueueSettings]:
         return await self._ask("queue_settings", self._server.queue_settings)
 

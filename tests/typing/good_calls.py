@@ -113,6 +113,8 @@ async def operate() -> None:
         await hf.queues.set_watermarks("mail", high=10, low=1)
         await hf.queues.set_watermarks("mail", high_age_s=60, low_age_s=10)
         await hf.queues.set_watermarks("mail", high=10, low=1, high_age_s=None, low_age_s=None)
+        await hf.queues.clear_watermarks("mail", by="ada")
+        assert_type(await hf.queues.purge("mail", reason="wrong file", by="ada"), int)
 
 
 def without_a_loop() -> None:
@@ -203,7 +205,7 @@ async def flow() -> None:
     assert_type(await job.result(), int)
     assert_type(await hf.jobs.explain(job.id), Explanation)
     assert_type(await hf.limits.list(), list[LimitInfo])
-    assert_type(await hf.jobs.move({"queue": "mail"}, priority="high"), int)
+    assert_type(await hf.jobs.move({"queue": "mail"}, priority="high", by="ada"), int)
     await hf.limits.set("stripe", rate="5/s", burst=2, by="ada")
     await hf.tasks.pause("charge")
     TaskDefaults(concurrency=5, rate=[Rate("1/s", name="slow")], breaker="bank")

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from holdfast.app import Holdfast
-from holdfast.client.operator import os_user
+from holdfast.client.operator import whoami
 
 
 async def record(hf: Holdfast, what: str, name: str, **said: Any) -> None:
     """Before it is done: nothing is done that is not on record."""
     words = {key: value for key, value in said.items() if value}
-    await hf.keys.record_act(what, name, words, by=f"cli:{os_user()}")
-
-
-def filter_words(filters: Mapping[str, Any]) -> dict[str, str]:
-    """Filters as the record says them; words of errors, which may hold arguments, are left out."""
-    return {name: "…" if name == "text" else str(value) for name, value in filters.items()}
+    await hf.keys.record_act(what, name, words, by=whoami())

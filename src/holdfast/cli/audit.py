@@ -39,7 +39,7 @@ async def audit(
     """List what operators have changed, newest first.
 
     Of queues, tenants, tasks, limits, breakers and keys: who, when, and what it was before; and what was done to jobs,
-    as to cancel or to purge, by a key or by somebody at a shell (`cli:USER`). In a pipe, a line is: number, at, by,
+    as to cancel, to move or to purge, with how many there were. In a pipe, a line is: number, at, by,
     what, name, before, after; of the last two only what differs.
 
     \b

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from holdfast.app import Holdfast
-from holdfast.cli.acts import filter_words, record
+from holdfast.cli.acts import record
 from holdfast.cli.asking import confirmed
 from holdfast.cli.call_arguments import explaining_arguments, parse_call
 from holdfast.cli.columns import DEAD
@@ -37,6 +37,7 @@ from holdfast.cli.which_jobs import (
     moment,
     note_what_is_left,
 )
+from holdfast.client.acts import filter_words
 from holdfast.core.errors import NotUnique
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId
@@ -259,9 +260,8 @@ class _Many:
             return Exit.FAILED
         if count:
             chosen = [str(each) for each in ids]
-            await record(
-                self._hf, self._verb, "dead letters", ids=chosen, filter=filter_words(filters), everything=everything
-            )
+            which = {"ids": chosen, "filter": filter_words(filters), "everything": everything}
+            await record(self._hf, self._verb, "dead letters", **which, count=count)
         parts = await self._work(ids, filters, count) if count else []
         total = sum(parts)
         replayed = Replayed.of([part for part in parts if isinstance(part, Replayed)])

@@ -18,7 +18,10 @@ _WORDS = {"concurrency": "limit", "rate": "rate"}
 group = noun("Concurrency limits and rates: who runs and waits, and other sizes for them.")
 
 NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="As `limits list` shows it: a name, task:TASK or queue:QUEUE.")
+    str,
+    typer.Argument(
+        metavar="NAME", help="As `limits list` shows it, up to the slash: a name, task:TASK or queue:QUEUE."
+    ),
 ]
 
 
@@ -49,8 +52,10 @@ _COLUMNS = (
 async def list_limits(session: Session) -> None:
     """List limits and rates with who runs and waits there.
 
-    Those that are in use, that operators have set, and, with an app, those that its tasks declare; with `/…` where no
-    key of it is in use. In a pipe, a line is: limit, kind, allowed, held, waiting, said by, next at.
+    Those that are in use, that operators have set, and, with an app, those that its tasks declare. Behind a slash is a
+    key, which has who runs and waits for itself, or `/…` where none is in use; what is set for the name before it holds
+    for all keys. Without an app, what only code says is shown as `-`. In a pipe, a line is: limit, kind, allowed, held,
+    waiting, said by, next at.
 
     \b
     holdfast limits list
@@ -68,14 +73,16 @@ async def set_limit(
     size: Annotated[int | None, typer.Option("--size", metavar="N", help="How many run at once.")] = None,
     rate: Annotated[str | None, typer.Option("--rate", metavar="RATE", help="How many begin, as in 100/m.")] = None,
     burst: Annotated[
-        int | None, typer.Option("--burst", metavar="N", help="How many may begin at once after a rest.")
+        int | None, typer.Option("--burst", metavar="N", help="How many may begin at once after a rest, with --rate.")
     ] = None,
 ) -> None:
     """Give a limit another size, or another rate, for all of its keys.
 
     It goes before what the code says, in all processes, until `limits clear`. task:NAME and queue:NAME limit all of a
-    task or a queue, also where no code does. What is left out stays as it is. With an app, a rate for what its tasks
-    declare as a limit is refused, and so is a size for a rate.
+    task or a queue, also where no code does. What is left out stays as it is, also the burst: as an operator set it
+    before, or else as the tasks of the app say, or jobs that wait there; where none is known, it is what one unit of
+    time of the new rate allows, and the command says so. With an app, a rate for what its tasks declare as a limit is
+    refused, and so is a size for a rate.
 
     \b
     holdfast limits set stripe --rate 50/s --burst 10
@@ -83,16 +90,24 @@ async def set_limit(
     """
     if size is None and rate is None:
         raise Refused("neither a size nor a rate was given", hint="`--size 5`, or `--rate 100/m`")
+    _refuse_key(name)
     async with session.opened() as hf:
         kinds = {kind for kind, said in (("concurrency", size), ("rate", rate)) if said is not None}
         is_known = await _is_known(hf, name, kinds)
+        guessed = rate is not None and burst is None and await hf.limits.burst_of(name) is None
         await hf.limits.set(name, size=size, rate=rate, burst=burst)
         now = [each for each in await hf.limits.list() if each.name == name and each.said_by == "operator"]
     said = " and ".join(dict.fromkeys(_allowed(each) for each in now))
+    if rate is not None:
+        burst = next(each.burst for each in now if each.kind == "rate")
     session.out.done(f"limit {name}: {said}", {"name": name, "size": size, "rate": rate, "burst": burst})
     if not is_known:
         what = " and ".join(_WORDS[kind] for kind in sorted(kinds))
         session.out.note(f"note: no {what} called {name} is in use, or declared by the app")
+    if guessed:
+        session.out.note(
+            f"note: what code says of its burst is not known here: it is {burst} now; `--burst` gives another"
+        )
 
 
 @command(group)
@@ -102,6 +117,7 @@ async def clear(session: Session, name: NameArgument) -> Exit:
     \b
     holdfast limits clear stripe
     """
+    _refuse_key(name)
     async with session.opened() as hf:
         cleared = await hf.limits.clear(name)
     if not cleared:
@@ -110,6 +126,16 @@ async def clear(session: Session, name: NameArgument) -> Exit:
         )
     session.out.done(f"limit {name}: as the code says", {"name": name, "size": None, "rate": None, "burst": None})
     return Exit.OK
+
+
+def _refuse_key(name: str) -> None:
+    """The list shows each key; what can be set is for all of them."""
+    own, slash, _ = name.partition("/")
+    if slash and own:
+        raise Refused(
+            f"{name!r} is one key of limit {own!r}: a size or a rate is for all of its keys",
+            hint=f"give {own!r} as NAME",
+        )
 
 
 async def _is_known(hf: Holdfast, name: str, kinds: set[str]) -> bool:

@@ -6,14 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.acts import filter_words, record
+from holdfast.app import Holdfast
+from holdfast.cli.acts import record
 from holdfast.cli.asking import confirmed
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.output import counted
 from holdfast.cli.session import Session, command
 from holdfast.cli.which_jobs import QueueOption, SinceOption, TagOption, TaskOption, TenantOption, UntilOption, moment
+from holdfast.client.acts import MOST_COUNTED, filter_words
 from holdfast.client.filters import job_filter
-from holdfast.client.moving import check_place
+from holdfast.client.moving import WAITING, check_place
 from holdfast.core.ids import parse_job_id
 from holdfast.core.state import State
 
@@ -68,11 +70,13 @@ async def move(
         [*([f"queue {to_queue}"] if to_queue else []), *([f"priority {to_priority}"] if to_priority else [])]
     )
     async with session.opened() as hf:
-        if given and not yes and not confirmed(f"waiting jobs that match to move to {place}", hint="add `--yes`"):
+        count = len(job_ids) if job_ids else await _matching(hf, given)
+        many = f"{counted(count, 'waiting job')}{' or more' if count >= MOST_COUNTED else ''}"
+        if given and count and not yes and not confirmed(f"{many} to move to {place}", hint="add `--yes`"):
             return Exit.FAILED
         chosen = [str(parse_job_id(each)) for each in job_ids or ()]
         words = filter_words(given)
-        await record(hf, "move", "jobs", ids=chosen, filter=words, queue=to_queue, priority=to_priority)
+        await record(hf, "move", "jobs", ids=chosen, filter=words, queue=to_queue, priority=to_priority, count=count)
         count = await hf.jobs.move(job_ids or given, queue=to_queue, priority=to_priority)
     session.out.done(
         f"{counted(count, 'job')} moved to {place}",
@@ -80,3 +84,9 @@ async def move(
         plain=(count,),
     )
     return Exit.OK
+
+
+async def _matching(hf: Holdfast, given: dict[str, Any]) -> int:
+    """Those of them that wait, up to a limit."""
+    states = (given["state"],) if "state" in given else WAITING
+    return sum([await hf.jobs.count(most=MOST_COUNTED, **(given | {"state": state})) for state in states])

@@ -207,26 +207,44 @@ async def watermarks(
         float | None, typer.Option("--low-age", metavar="S", help="Age of the oldest at which it accepts again.")
     ] = None,
     no_age: Annotated[bool, typer.Option("--no-age", help="Whatever the age of the oldest.")] = False,
+    default: Annotated[
+        bool, typer.Option("--default", help="Back to the marks that processes are configured with, and none on age.")
+    ] = False,
 ) -> None:
     """Change how many waiting jobs a queue takes, and how old they may get.
 
     Jobs that are ready and jobs that are parked, as at a limit, count together. At a high mark it stops accepting, and
-    producers wait; once it is down to its low marks it accepts again. Marks on the age of the oldest ready job, in
-    seconds, are beside those on their number; a queue has none until they are set.
+    producers wait; once it is down to its low marks it accepts again. Marks on how long the oldest of them has waited,
+    in seconds, are beside those on their number; a queue has none until they are set.
 
     \b
     holdfast queues watermarks mail --high 50000 --low 10000
     holdfast queues watermarks mail --high-age 60 --low-age 10
+    holdfast queues watermarks mail --default
     """
+    _refuse_half(high, low, "--high", "--low")
+    _refuse_half(high_age, low_age, "--high-age", "--low-age")
+    if default and (no_age or high is not None or high_age is not None):
+        raise Refused("give either watermarks or --default", hint="`holdfast queues watermarks mail --default`")
+    if not default and not no_age and high is None and high_age is None:
+        raise Refused("no watermarks were given", hint="`--high 50000 --low 10000`, or `--high-age 60 --low-age 10`")
+    if no_age and high_age is not None:
+        raise Refused("give either --no-age, or --high-age and --low-age")
     given: dict[str, Any] = {"high": high, "low": low}
     if no_age or high_age is not None or low_age is not None:
         given |= {"high_age_s": high_age, "low_age_s": low_age}
     async with session.opened() as hf, _noting(session, hf, queue):
-        await hf.queues.set_watermarks(queue, **given)
+        if default:
+            await hf.queues.clear_watermarks(queue)
+        else:
+            await hf.queues.set_watermarks(queue, **given)
         [now] = [each for each in await hf.queues.list() if each.name == queue]
     fields = {
         name: queue_fields(now)[name] for name in ("name", "high_watermark", "low_watermark", "high_age_s", "low_age_s")
     }
+    if default:
+        session.out.done(f"queue {queue} stops accepting, and accepts again, as it is configured", fields)
+        return
     marks = [f"{high:,} ready and parked jobs and accepts again at {low:,}"] if high is not None else []
     if high_age is not None:
         marks.append(f"an age of {high_age:g} s and accepts again at {low_age:g} s")
@@ -259,16 +277,23 @@ async def purge(
             raise Refused(
                 f"there is no queue {queue!r}", hint="`holdfast queues list` shows those there are", code=Exit.MISSING
             )
-        waiting = found.ready + found.scheduled + found.blocked + found.parked
+        waiting = found.waiting
         what = f"{counted(waiting, 'job')} to cancel in queue {queue!r}"
         if waiting and not yes and not confirmed(what, hint="add `--yes`"):
             return Exit.FAILED
-        await record(hf, "purge", f"queue {queue}", reason=reason)
+        await record(hf, "purge", f"queue {queue}", reason=reason, count=waiting)
         count = await hf.queues.purge(queue, reason=reason)
     session.out.done(
         f"{counted(count, 'job')} of queue {queue} cancelled", {"name": queue, "cancelled": count}, plain=(count,)
     )
     return Exit.OK
+
+
+def _refuse_half(high: float | None, low: float | None, *options: str) -> None:
+    if (high is None) != (low is None):
+        raise Refused(
+            f"{' and '.join(options)} go together: at one a queue stops accepting, at the other it begins again"
+        )
 
 
 def _share(word: str) -> tuple[str, float]:

@@ -17,6 +17,7 @@ from holdfast.app import Holdfast
 from holdfast.cli.app_loading import load_app
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.output import Output, close_quietly
+from holdfast.client.acts import recorded_by_caller
 from holdfast.config import Config
 from holdfast.core.urls import is_postgres, sqlite_path
 
@@ -65,7 +66,8 @@ class Session:
         if live:
             hf.config = hf.config.with_arguments(poll_s=min(_LIVE_S, hf.config.poll_s))
         async with hf:
-            yield hf
+            with recorded_by_caller():
+                yield hf
 
 
 def _check_store(config: Config, *, create: bool) -> None:

@@ -10,7 +10,7 @@ from holdfast.stores.flow import SettingChange
 
 
 class Audit:
-    """Changes by operators: of queues, tenants, limits, pauses and breakers."""
+    """Changes by operators, of queues, tenants, limits, pauses, breakers and keys, and what they did to jobs."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

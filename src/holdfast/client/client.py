@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
+from holdfast.client.acts import Acts
 from holdfast.client.arguments import plain_result
 from holdfast.client.audit import Audit
 from holdfast.client.breakers import Breakers
@@ -60,10 +61,11 @@ class Client:
         self._on_enqueued = on_enqueued
         self._enqueuer = Enqueuer(store, config, clock=clock, telemetry=telemetry)
         self.endings = Endings(store, poll_s=config.poll_s)
-        bounds = {name: each.concurrency for name, each in config.queue_options.items() if each.concurrency is not None}
-        self.jobs = Jobs(store, registry, poll_s=config.poll_s, bounds=bounds)
-        self.dead = DeadLetters(store, self.jobs, registry, config)
         operator = Operator(store, telemetry)
+        acts = Acts(operator)
+        bounds = {name: each.concurrency for name, each in config.queue_options.items() if each.concurrency is not None}
+        self.jobs = Jobs(store, registry, acts, poll_s=config.poll_s, bounds=bounds)
+        self.dead = DeadLetters(store, self.jobs, registry, config, acts)
         self.queues = Queues(operator, partial(_queues_of, registry, config))
         self.tasks = Tasks(operator, registry)
         self.tenants = Tenants(operator)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+from holdfast.client.acts import MOST_COUNTED, Acts, count_words, filter_words, id_words
 from holdfast.client.arguments import Signature, encode_call
 from holdfast.client.filters import job_filter, list_page, parse_ids
 from holdfast.client.gating import Flow
@@ -30,11 +31,12 @@ _BATCH = 500
 class DeadLetters:
     """Jobs that gave up, each with its request, its error and every attempt."""
 
-    def __init__(self, store: Store, jobs: Jobs, registry: Registry, config: Config) -> None:
+    def __init__(self, store: Store, jobs: Jobs, registry: Registry, config: Config, acts: Acts) -> None:
         self._store = store
         self._jobs = jobs
         self._registry = registry
         self._config = config
+        self._acts = acts
 
     async def list(
         self,
@@ -87,14 +89,17 @@ class DeadLetters:
         job_ids: JobId | str | Sequence[JobId | str] | None = None,
         *,
         everything: bool = False,
+        by: str = "",
         **filters: Any,
     ) -> Replayed:
         """Run dead jobs again: one, several, or all that match; each keeps its id and history. Returns how many.
 
-        Filters are those of `list`; `everything=True` stands for no filter. A job that has to be unique stays dead
-        while another one is there: asked for by its one id, NotUnique is raised; of several, the others go on, and
-        `in_the_way` of what is returned says which job is in whose way.
+        Filters are those of `list`; `everything=True` stands for no filter. It is on record, with how many there were,
+        as the changes of settings are: `by` says who it was, or else the user of this process. A job that has to be
+        unique stays dead while another one is there: asked for by its one id, NotUnique is raised; of several, the
+        others go on, and `in_the_way` of what is returned says which job is in whose way.
         """
+        await self._record("replay", job_ids, everything, filters, by)
         parts = await self._on_matching(self._store.replay_jobs, job_ids, everything, filters, "replay")
         replayed = Replayed.of(parts)
         if replayed.in_the_way and isinstance(job_ids, (str, UUID)):
@@ -107,9 +112,11 @@ class DeadLetters:
         job_ids: JobId | str | Sequence[JobId | str] | None = None,
         *,
         everything: bool = False,
+        by: str = "",
         **filters: Any,
     ) -> int:
         """Drop dead jobs for good: one, several, or all that match, as for `replay`. Returns how many."""
+        await self._record("purge", job_ids, everything, filters, by)
         return sum(await self._on_matching(self._store.purge_dead, job_ids, everything, filters, "purge"))
 
     async def edit(self, job_id: JobId | str, /, *args: Any, **kwargs: Any) -> None:
@@ -142,6 +149,26 @@ class DeadLetters:
             return Rekeyed(before.claim(once, info.tenant).key, after.key)
         except (InvalidArguments, InvalidOptions):  # perhaps just why they are mended
             return None
+
+    async def _record(
+        self,
+        verb: str,
+        job_ids: JobId | str | Sequence[JobId | str] | None,
+        everything: bool,
+        filters: Mapping[str, Any],
+        by: str,
+    ) -> None:
+        """What is refused is not on record."""
+        if not self._acts.wanted:
+            return
+        if job_ids is not None:
+            if not everything and not filters:
+                ids = parse_ids(job_ids)
+                await self._acts.record(verb, "dead letters", by=by, ids=id_words(ids), count=len(ids))
+        elif everything or any(filters.values()):
+            count = count_words(await self._store.count_jobs(_where(**filters), most=MOST_COUNTED))
+            words = {"filter": filter_words(filters), "everything": everything or None}
+            await self._acts.record(verb, "dead letters", by=by, **words, count=count)
 
     async def _on_matching(
         self,

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from holdfast.client.acts import Acts
 from holdfast.client.explaining import explain
 from holdfast.client.filters import check_reason, job_filter, list_page
 from holdfast.client.moving import move
@@ -31,11 +32,12 @@ class Jobs:
     """Operations on jobs by id or by filter."""
 
     def __init__(
-        self, store: Store, registry: Registry, *, poll_s: float, bounds: Mapping[str, int] | None = None
+        self, store: Store, registry: Registry, acts: Acts, *, poll_s: float, bounds: Mapping[str, int] | None = None
     ) -> None:
         """`bounds`: how many jobs of a queue a worker runs at once, as far as the settings say it."""
         self._store = store
         self._registry = registry
+        self._acts = acts
         self._poll_s = poll_s
         self._bounds = bounds or {}
 
@@ -90,18 +92,24 @@ class Jobs:
     async def cancel(self, job_id: JobId | str, *, reason: str = "", by: str = "") -> CancelAnswer:
         """End the job if it waits, ask it to stop if it runs; JobNotFound when there is none.
 
-        Why, and by whom, is kept with the job as its `reason`.
+        Why, and by whom, is kept with the job as its `reason`. With `by`, it is an operator's act, and on record as the
+        changes of settings are.
         """
         job_id = parse_job_id(job_id)
         why = check_reason(reason) or "cancelled"
+        if by:
+            await self._acts.record("cancel", str(job_id), by=by, reason=reason)
         [answer] = await self._store.cancel_jobs([job_id], reason=check_reason(f"{why} (by {by})") if by else why)
         if answer is CancelAnswer.MISSING:
             raise JobNotFound(job_id)
         return answer
 
-    async def retry(self, job_id: JobId | str) -> None:
-        """Run a dead job again, with the same id and its whole history; NotUnique while another stands in its way."""
+    async def retry(self, job_id: JobId | str, *, by: str = "") -> None:
+        """Run a dead job again, with the same id and its whole history; NotUnique while another stands in its way.
+        With `by`, on record as in `cancel`."""
         info = await self.get(job_id)
+        if by and info.state is State.DEAD:
+            await self._acts.record("retry", str(info.id), by=by)
         replayed = await self._store.replay_jobs([info.id]) if info.state is State.DEAD else Replayed()
         if info.id in replayed.in_the_way:
             raise NotUnique(replayed.in_the_way[info.id], task=info.task, replaying=info.id)
@@ -118,13 +126,15 @@ class Jobs:
         *,
         queue: str | None = None,
         priority: int | str | None = None,
+        by: str = "",
     ) -> int:
         """Give jobs that wait another queue, another priority, or both; returns how many.
 
         `which` is an id, several, or the filters of `list` as a mapping, as in `{"queue": "mail", "tag": "x"}`.
-        What is ready goes to the tail there, the oldest first; what runs or has ended stays as it is.
+        What is ready goes to the tail there, the oldest first; what runs or has ended stays as it is. It is on record,
+        with how many there were, as changes of settings are: `by` says who it was, or else the user of this process.
         """
-        return await move(self._store, which, queue=queue, priority=priority)
+        return await move(self._store, which, self._acts, queue=queue, priority=priority, by=by)
 
     async def count(self, *, most: int | None = None, **filters: Any) -> int:
         """How many match, filters as for `list`; with `most`, it stops counting there."""

@@ -10,15 +10,18 @@ from typing import Final, Literal, TypeVar
 from holdfast.client.gating import Declared, names_of_gates
 from holdfast.client.operator import Operator
 from holdfast.core.errors import InvalidOptions
-from holdfast.core.gates import Barrier, Rules
+from holdfast.core.gates import Barrier, RateGate, Rules
 from holdfast.core.limit_options import Limit, Rate, check_size
 from holdfast.core.names import check_limit_name, check_name
 from holdfast.core.rate import Pace, next_token_at, parse_pace
+from holdfast.core.state import State
 from holdfast.core.task import Registry
+from holdfast.stores.base import JobFilter
 from holdfast.stores.flow import GateInfo
 
 Kind = Literal["concurrency", "rate"]
 _KINDS: Final[dict[Barrier, Kind]] = {Barrier.LIMIT: "concurrency", Barrier.RATE: "rate"}
+_LOOKED_AT: Final = 100
 _WHOLES: Final[tuple[Literal["task", "queue"], ...]] = ("task", "queue")
 
 
@@ -77,8 +80,12 @@ class Limits:
         """Another size, or another pace (`rate="100/m"`, `burst=`), for all keys of a limit, from now on.
 
         `task:NAME` and `queue:NAME` are for all of a task or queue, also where no code limits it. What is left out
-        stays as it is. A pace for what tasks of this app declare as a `Limit`, and a size for a `Rate`, are refused:
-        they would hold for nothing. `by` says who it was; it is the user of this process otherwise.
+        stays as it is, also the burst where only a pace is given: as it was set here before, or else as tasks of this
+        app say, or jobs that wait there. Where none does, it is what one unit of time of the new pace allows. A pace
+        for what tasks of this app declare as a `Limit`, and a size for a `Rate`, are refused: they would hold for
+        nothing.
+
+        `by` says who it was; it is the user of this process otherwise.
         """
         check_limit_name(name)
         if size is None and rate is None:
@@ -87,6 +94,8 @@ class Limits:
             raise InvalidOptions(f"limit {name!r}: burst={burst!r:.40} belongs to a rate; give rate=, too")
         if size is not None:
             check_size(f"limit {name!r}: size", size)
+        if rate is not None and burst is None:
+            burst = await self.burst_of(name)
         pace = None if rate is None else parse_pace(rate, burst=burst)
         self._refuse_other_kind(name, size, pace)
         who = self._operator.named(by)
@@ -102,6 +111,25 @@ class Limits:
             raise InvalidOptions(f"{name!r} is a rate: give rate=, and no size=")
         if pace is not None and "rate" not in kinds:
             raise InvalidOptions(f"{name!r} is a concurrency limit: give size=, and no rate=")
+
+    async def burst_of(self, name: str) -> int | None:
+        """How many may begin at once under a rate after a rest, as it holds now; None: that is not known here."""
+        said = (await self._store.rules()).paces.get(name)
+        if said is not None:
+            return said.burst
+        declared = [rate.parsed.burst for of, rate in _only(self.declared(), Rate) if of == name]
+        return min(declared) if declared else await self._burst_of_waiters(name)
+
+    async def _burst_of_waiters(self, name: str) -> int | None:
+        """As the code said when they were enqueued, of whom the newest are looked at."""
+        where = JobFilter(state=State.PARKED, reason=Barrier.RATE)
+        for job in await self._store.list_jobs(where, limit=_LOOKED_AT):
+            if job.waits_at is not None and job.waits_at.partition("/")[0] == name:
+                found = await self._store.circumstances(job.id)
+                for gate in () if found is None else found.gates:
+                    if isinstance(gate, RateGate) and gate.key == job.waits_at:
+                        return gate.pace.burst
+        return None
 
     async def clear(self, name: str, *, by: str = "") -> bool:
         """What the code says holds again; False: nothing was set."""
@@ -131,11 +159,12 @@ class _Described:
         self._declared = declared
         self._rules = rules
         self._now = now
-        self._names = sorted({*declared, *rules.sizes, *rules.paces}, key=len, reverse=True)
+        self._names = sorted({*declared, *rules.sizes, *rules.paces})
 
     def in_use(self, gate: GateInfo) -> LimitInfo:
         kind, key = _KINDS[gate.place.barrier], gate.place.key
-        return self._info(kind, self._name_of(key), key, gate.held, gate.waiting, gate.full_at)
+        # A name has no slash: what is behind the first one is the key.
+        return self._info(kind, key.partition("/")[0], key, gate.held, gate.waiting, gate.full_at)
 
     def others(self) -> Iterable[LimitInfo]:
         for name in self._names:
@@ -161,13 +190,6 @@ class _Described:
             name, kind, key, size, None if pace is None else str(pace), None if pace is None else pace.burst,
             held, waiting, by, datetime.fromtimestamp(next_s, UTC) if next_s > self._now else None,
         )  # fmt: skip
-
-    def _name_of(self, key: str) -> str:
-        for name in self._names:
-            if key == name or key.startswith(f"{name}/"):
-                return name
-        whole = any(key.startswith(f"{kind}:") for kind in _WHOLES)
-        return key.partition("/")[0] if whole else key
 
 
 def kinds_of(name: str, declared: Declared) -> Collection[Kind]:

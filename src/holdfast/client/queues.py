@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
+from holdfast.client.acts import Acts
 from holdfast.client.filters import check_reason
 from holdfast.client.operator import Operator
 from holdfast.core.backpressure import AgeMarks, Watermarks
@@ -27,6 +28,7 @@ class Queues:
     def __init__(self, operator: Operator, known: Callable[[], set[str]] = set) -> None:
         self._operator = operator
         self._store = operator.store
+        self._acts = Acts(operator)
         self._known = known
 
     async def list(self) -> list[QueueInfo]:
@@ -127,8 +129,8 @@ class Queues:
     ) -> None:
         """At `high` jobs that are ready or parked the queue stops accepting, at `low` it accepts again.
 
-        The same by the age of its oldest ready job, in seconds, beside that or instead of it; both None: no such marks.
-        What is left out stays as it is.
+        The same by how long the oldest of them has waited, in seconds, beside that or instead of it; both None: no such
+        marks. What is left out stays as it is; `clear_watermarks` goes back to what is configured.
         """
         changes: dict[str, object] = {}
         if high is not None or low is not None:
@@ -141,10 +143,20 @@ class Queues:
             raise InvalidOptions("watermarks: none was given; give high= and low=, or high_age_s= and low_age_s=")
         await self._change(queue, "watermarks", by, **changes)
 
-    async def purge(self, queue: str, *, reason: str = "purged") -> int:
-        """Cancel everything that waits in this queue; running jobs go on. Returns how many."""
+    async def clear_watermarks(self, queue: str, *, by: str = "") -> None:
+        """Those that each process is configured with hold again, and none on age."""
+        await self._change(queue, "watermarks as configured", by, watermarks=None, ages=None)
+
+    async def purge(self, queue: str, *, reason: str = "purged", by: str = "") -> int:
+        """Cancel everything that waits in this queue; running jobs go on. Returns how many.
+
+        It is on record, with how many waited, as the changes of settings are.
+        """
         check_name("queue", queue)
         reason = check_reason(reason) or "purged"
+        if self._acts.wanted:
+            count = sum([each.waiting for each in await self.list() if each.name == queue])
+            await self._acts.record("purge", f"queue {queue}", by=by, reason=reason, count=count)
         total = 0
         while count := await self._store.purge_queue(queue, reason=reason, limit=_BATCH):
             total += count

@@ -39,7 +39,8 @@ class Watermarks:
 
 @dataclass(frozen=True, slots=True)
 class AgeMarks:
-    """Beside its depth: a queue closes when its oldest ready job has waited `high_s`, and opens again at `low_s`."""
+    """Beside its depth: a queue closes when the oldest of its ready and parked jobs has waited `high_s`, and opens
+    again at `low_s`."""
 
     high_s: float
     low_s: float
@@ -61,7 +62,7 @@ def gate(
     closed: bool, depth: int, marks: Watermarks, *, age_s: float | None = None, ages: AgeMarks | None = None
 ) -> bool:
     """Whether the queue is closed now: from a high mark on yes, once all are down to their low ones no, between them as
-    before. `age_s`: how long its oldest ready job has waited, None: there is none."""
+    before. `age_s`: how long the oldest of its ready and parked jobs has waited, None: there is none."""
     age_s = age_s or 0.0
     if depth >= marks.high or (ages is not None and age_s >= ages.high_s):
         return True

@@ -78,6 +78,11 @@ class QueueInfo:
     settings: QueueSettings = QueueSettings()
     """What was set for it at run time."""
 
+    @property
+    def waiting(self) -> int:
+        """All that wait in it, for whatever it is."""
+        return self.ready + self.scheduled + self.blocked + self.parked
+
 
 RATES_OVER_S = 60.0
 """Rates are those of the last minute, or of less where that is more than `MOST_SAMPLED` jobs of all queues."""

@@ -176,7 +176,9 @@ class LimitBody(Body):
     rate: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5}/[1-9]?[0-9]{0,3}[smhd]$")] | None = Field(
         default=None, description="How many begin in a time.", examples=["100/m"]
     )
-    burst: Count | None = Field(default=None, description="How many at once then.")
+    burst: Count | None = Field(
+        default=None, description="How many at once after a rest, with `rate`; left out, it stays as it is."
+    )
 
 
 class WatermarksBody(Body):

@@ -23,6 +23,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from holdfast.client.acts import recorded_by_caller
 from holdfast.core.api_key import Scope
 from holdfast.core.errors import HoldfastError
 from holdfast.core.rate import parse_pace
@@ -97,7 +98,8 @@ class Door:
             request = await read_json(request, limits, most=most, optional=spec.takes is Takes.PERHAPS)
         opens = functools.partial(self._opens, text)
         request.state.holdfast = Call(self._api, caller, request, _base(request, spec), opens, request_id)
-        return await handle(request)
+        with recorded_by_caller():
+            return await handle(request)
 
     async def _opens(self, text: str | None) -> bool:
         return text is None or await self.keyring.find(text) is not None

@@ -318,7 +318,10 @@ class UpkeepStore(Protocol):
 
     async def prune_jobs(self, *, keep_succeeded_s: float, keep_cancelled_s: float, limit: int) -> int: ...
 
-    async def sweep(self, *, limit: int) -> Swept: ...
+    async def sweep(self, *, limit: int) -> Swept:
+        """Put right what nothing else did. Of those who wait at gates only the ones that were left behind are counted:
+        whom nobody was told of, or nobody has come for in `parking.LATE_S`."""
+        ...
 
     async def fold_depths(self, *, limit: int) -> int:
         """Add up to `limit` noted changes to the depths they belong to; how many. 0 where depths need no notes."""

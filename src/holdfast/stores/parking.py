@@ -16,6 +16,10 @@ BEHIND: Final = 1 << 62
 """Added to the `seq` of a parked job whose lane comes last (weight 0) once it was met in the line of a gate: so far it
 stands behind all others there. Without it, it is the job's place in its lane again."""
 
+LATE_S: Final = 5.0
+"""Whoever may have gone on from a gate for so long was left behind. For less, whoever promotes, once a second at least,
+was about to come: quick rates have somebody whose time has just come at any moment."""
+
 
 class ParkingStore(Protocol):
     """Jobs of a task that some worker did not know belong to those who know it."""

@@ -297,7 +297,6 @@ class QueueOpened:
 
     name: ClassVar[str] = "queue.opened"
     queue: str
-    depth: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         WARNING,
         "queue %(queue)s is full with %(depth)d jobs, %(parked)d of them parked: enqueues wait",
     ),
-    events.QueueOpened: (INFO, "queue %(queue)s accepts jobs again, %(depth)d are ready"),
+    events.QueueOpened: (INFO, "queue %(queue)s accepts jobs again"),
     events.QueueRefused: (DEBUG, "queue %(queue)s did not take a job: it is %(why)s"),
     events.QueueRetriesStretched: (
         WARNING,

@@ -118,6 +118,13 @@ async def patch_watermarks(call: Called, queue: QueuePath, body: WatermarksBody)
     return _view(call, await _queue(call, queue), await call.hf.queues.rates())
 
 
+@routes.add("DELETE", "/queues/{queue}/watermarks", scope=Scope.OPERATE, reach=Reach.QUEUE)
+async def delete_watermarks(call: Called, queue: QueuePath) -> QueueView:
+    """Back to the depths that are configured, and none by age."""
+    await call.hf.queues.clear_watermarks(queue, by=call.caller.name)
+    return _view(call, await _queue(call, queue), await call.hf.queues.rates())
+
+
 @routes.post("/queues/{queue}/pause", reach=Reach.QUEUE, status=204)
 async def pause_queue(call: Called, queue: QueuePath) -> Response:
     """Start nothing more of it, in any process; what runs goes on."""
@@ -143,7 +150,8 @@ async def drain_queue(call: Called, queue: QueuePath) -> Response:
 async def purge_queue(call: Called, queue: QueuePath, body: CancelBody | None = None) -> PurgedView:
     """Cancel everything that waits in it; what runs goes on."""
     reason = (body and body.reason) or "purged"
-    await call.record("purge", f"queue {queue}", reason=reason)
+    count = sum([each.waiting for each in await call.hf.queues.list() if each.name == queue])
+    await call.record("purge", f"queue {queue}", reason=reason, count=count)
     return PurgedView(count=await call.hf.queues.purge(queue, reason=f"{reason} (by {call.caller.name})"))
 
 

@@ -7,6 +7,7 @@ are taken at the claim. A few gates at a time, each time in a short transaction.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -72,10 +73,16 @@ async def serve_gates(engine: Engine, *, limit: int) -> Served:
 
 
 async def serve(
-    engine: Engine, *, limit: int, verb: str = "serve_gates", together: int = _GATES, patient: bool = True
+    engine: Engine,
+    *,
+    limit: int,
+    verb: str = "serve_gates",
+    together: int = _GATES,
+    patient: bool = True,
+    by_gate: Counter[Place] | None = None,
 ) -> Count:
     """Those gates that nobody has in hand first; then, if we are patient, a few of the others. Each of them once, but
-    for those where a great many wait."""
+    for those where a great many wait. `by_gate`: how many were let go where, if not several are looked at together."""
     count, done = Count(), set[Place]()
     while (left := limit - sum(count)) > 0:
         due = _places(await engine.query("serving.due", together + len(done)))
@@ -84,6 +91,8 @@ async def serve(
             break
         found, again = await _serve(engine, verb, due, left)
         count = count.plus(found)
+        if by_gate is not None:
+            by_gate[due[0]] += found.unparked
         done |= {place for place in due if place not in again or not any(found)}
     if not patient:
         return count

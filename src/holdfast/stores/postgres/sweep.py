@@ -14,6 +14,7 @@ from holdfast.core.gates_text import read_gates
 from holdfast.core.job import JobId
 from holdfast.stores.base import Swept
 from holdfast.stores.gate_rows import breaker_of, places_of_rows, seconds_of
+from holdfast.stores.parking import LATE_S
 from holdfast.stores.postgres.end import count_arrivals, release
 from holdfast.stores.postgres.holding import hold, places_for, read_rules
 from holdfast.stores.postgres.queues import Lanes, last_lanes
@@ -43,8 +44,10 @@ async def sweep(tx: Tx, *, limit: int) -> Swept:
 
 
 async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
-    """Slots freed, waiters let go. One gate at a time, and none that somebody has in hand, who may be frozen."""
-    slots = unparked = 0
+    """Slots freed, waiters let go that were left behind. One gate at a time, and none that somebody has in hand: he may
+    be frozen."""
+    slots, let_go = 0, Counter[Place]()
+    late = {Place(Barrier(kind), key) for kind, key in await engine.query("serving.late", LATE_S, limit)}
     last = last_lanes(await engine.query("queues.weighed"))
     kept = await _kept_by_last(engine, last)
     in_vain = places_of_rows(await engine.query("serving.kept_in_vain", limit))
@@ -55,6 +58,7 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
             freed, _ = await engine.transact("sweep", engine.verbs, dropping)
         slots += freed
         if freed:
+            late.add(place)
             await engine.query("serving.look_after", *columns_of([place]), False)
     neglected, astray = await _neglected(engine, last)
     if astray:
@@ -63,12 +67,12 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
         await engine.query("serving.make_gates", *columns_of([place]))
         await engine.query("serving.look_after", *columns_of([place]), False)
     while True:
-        count = await serve(engine, limit=SERVED_AT_ONCE, verb="sweep", together=1, patient=False)
-        unparked += count.unparked
+        count = await serve(engine, limit=SERVED_AT_ONCE, verb="sweep", together=1, patient=False, by_gate=let_go)
         if sum(count) < SERVED_AT_ONCE:  # behind very many that nobody serves there may be one that somebody does
             break
     await _forget(engine, limit * _FORGOTTEN_AT_ONCE)
-    return slots, unparked
+    late.update(neglected)
+    return slots, sum(count for place, count in let_go.items() if place in late)
 
 
 async def _kept_by_last(engine: Engine, last: Lanes) -> defaultdict[Place, list[JobId]]:

@@ -82,16 +82,17 @@ def _forget(tx: Tx, job_ids: Sequence[bytes]) -> None:
         tx.db.executemany(PRUNE[statement], rows)
 
 
-def sweep(tx: Tx, *, limit: int, tags: Forgetting, uniques: Dropping) -> Swept:
-    """Put right what nothing else did; every count but that of old keys is zero on a healthy store."""
+def sweep(tx: Tx, *, limit: int, tags: Forgetting, uniques: Dropping) -> tuple[Swept, bool]:
+    """Put right what nothing else did; every count but that of old keys is zero on a healthy store. Also whether there
+    may be more who wait at gates."""
     keys = tx.db.execute(SWEEP["drop_keys"], (tx.now, limit)).rowcount + uniques.drop(tx, limit=limit)
     tags.forget(tx, limit=limit)
     slots = sweep_slots(tx, limit=limit)
-    unparked = sweep_gates(tx, limit=limit)
+    unparked, more = sweep_gates(tx, limit=limit)
     releasable = tx.db.execute(SWEEP["releasable"], (limit,)).fetchall()
     for (join_id,) in releasable:
         release(tx, join_id)
     serve_freed(tx)
     tx.close_verb()
     fixed = tx.db.execute(SWEEP["fix_depths"]).rowcount
-    return Swept(len(releasable), unparked, slots, keys, fixed)
+    return Swept(len(releasable), unparked, slots, keys, fixed), more

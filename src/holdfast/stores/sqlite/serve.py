@@ -10,7 +10,7 @@ from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Us
 from holdfast.core.gates_text import read_gates
 from holdfast.core.queue import last_priorities
 from holdfast.stores.flow import Served
-from holdfast.stores.parking import BEHIND
+from holdfast.stores.parking import BEHIND, LATE_S
 from holdfast.stores.queue_rows import from_row
 from holdfast.stores.sqlite.admission import Standing, hold_back, unpark
 from holdfast.stores.sqlite.end import bury_headless
@@ -70,13 +70,15 @@ def serve_freed(tx: Tx) -> int:
     return unparked
 
 
-def sweep_gates(tx: Tx, *, limit: int) -> int:
-    """The net: waiters that nobody was told of. With `SERVED_AT_ONCE` or more there may be others."""
+def sweep_gates(tx: Tx, *, limit: int) -> tuple[int, bool]:
+    """The net: waiters that nobody was told of, and those that nobody has come for; how many that were, and whether
+    there may be more. Whoever's time has only just come was not left behind: whoever promotes was about to come."""
     _step_forward(tx, limit=limit)
-    unparked = serve_freed(tx)
-    found = tx.db.execute(SQL["due"], (tx.now, limit)).fetchall()
-    found += tx.db.execute(SQL["overlooked"], {"now": tx.now, "limit": limit}).fetchall()
-    for row in found:
+    left = unparked = serve_freed(tx)
+    late = set(tx.db.execute(SQL["due"], (tx.now - LATE_S, limit)).fetchall())
+    overlooked = tx.db.execute(SQL["overlooked"], {"now": tx.now, "limit": limit}).fetchall()
+    late.update(overlooked)
+    for row in tx.db.execute(SQL["due"], (tx.now, limit)).fetchall() + overlooked:
         if unparked >= SERVED_AT_ONCE:
             break
         outcome = _serve(tx, _place(row), most=SERVED_AT_ONCE - unparked)
@@ -84,7 +86,9 @@ def sweep_gates(tx: Tx, *, limit: int) -> int:
         if outcome.due_at is not None:
             make_due(tx, _place(row), outcome.due_at)
         unparked += outcome.unparked
-    return unparked + serve_freed(tx)
+        left += outcome.unparked if row in late else 0
+    freed = serve_freed(tx)
+    return left + freed, unparked + freed >= SERVED_AT_ONCE
 
 
 def _step_forward(tx: Tx, *, limit: int) -> None:

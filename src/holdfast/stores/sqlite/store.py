@@ -215,11 +215,10 @@ class SqliteStore:
 
     async def sweep(self, *, limit: int) -> Swept:
         sweep = partial(ended.sweep, limit=limit, tags=self._forgetting, uniques=self._dropping)
-        swept = await self._writer.submit("sweep", sweep)
-        last = swept.unparked
-        while last >= serve.SERVED_AT_ONCE:  # behind very many that nobody serves there may be one that somebody does
-            last = await self._writer.submit("sweep", partial(serve.sweep_gates, limit=limit))
-            swept = swept._replace(unparked=swept.unparked + last)
+        swept, more = await self._writer.submit("sweep", sweep)
+        while more:  # behind very many that nobody serves there may be one that somebody does
+            unparked, more = await self._writer.submit("sweep", partial(serve.sweep_gates, limit=limit))
+            swept = swept._replace(unparked=swept.unparked + unparked)
         return swept
 
     async def fold_depths(self, *, limit: int) -> int:

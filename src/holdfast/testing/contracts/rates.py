@@ -62,6 +62,17 @@ async def check_a_burst_runs_and_the_others_wait(store: Store) -> None:
     assert abs(gate.full_at - before - 2 * LONG_S) < 60, f"both tokens are to be earned again: {gate}"
 
 
+async def check_the_sweep_tells_of_nobody_whose_time_has_only_just_come(store: Store) -> None:
+    ids = await insert(store, *(a_job(gates=(RateGate("post", QUICK),)) for _ in range(5)))
+    await drain(store, await enlist(store))
+    await a_moment(store)
+    before = await states(store, *ids)
+    swept = await store.sweep(limit=PLENTY)
+    assert swept.unparked == 0, f"whoever promotes was about to come: {swept}"
+    found = await states(store, *ids)
+    assert found.count(State.PARKED) == before.count(State.PARKED) - 1, f"it goes on all the same: {before}, {found}"
+
+
 async def check_an_ending_earns_nothing(store: Store) -> None:
     run = await start(store, gates=(SLOW,))
     [waiting] = await insert(store, a_job(gates=(SLOW,)))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from holdfast.core.backpressure import AgeMarks, Watermarks
+from holdfast.core.fairness import Lane
 from holdfast.core.gates import SlotGate
 from holdfast.core.queue import QueueSettings
 from holdfast.core.state import State
 from holdfast.stores.base import Full, Inserted, Store, Withheld
 from holdfast.testing.contracts.arrange import (
+    LANE,
     LONG_S,
+    PLENTY,
     QUEUE,
     a_job,
     claim,
+    drain,
     due,
     enlist,
     insert,
@@ -160,6 +164,23 @@ async def check_it_accepts_again_when_none_is_left(store: Store) -> None:
     await claim(store, await enlist(store), 1)
     [queue] = await store.list_queues()
     assert queue.accepting, f"whoever drains it opens it: {queue}"
+    await insert(store, a_job())
+
+
+async def check_the_age_of_who_waits_at_a_gate_counts(store: Store) -> None:
+    await _bound_age(store, LONG_S, 0.0)
+    one = SlotGate("printer", 1)
+    await insert(store, a_job(gates=(one,)), a_job(gates=(one,)), a_job(queue="other", gates=(one,)))
+    await drain(store, await enlist(store), LANE, Lane("other", LANE.priority))
+    found = {queue.name: (queue.ready, queue.parked) for queue in await store.list_queues()}
+    assert found == {QUEUE: (0, 1), "other": (0, 1)}, f"the limit is reached, and nothing is ready: {found}"
+    await _bound_age(store, 1e-9, 0.0)
+    [answer] = await store.insert_jobs([a_job()])
+    assert isinstance(answer, Full), f"its oldest job has waited longer than the high mark: {answer}"
+    assert answer.age_s is not None, f"it says how long: {answer}"
+    await store.purge_queue(QUEUE, reason="enough", limit=PLENTY)
+    [queue] = [queue for queue in await store.list_queues() if queue.name == QUEUE]
+    assert queue.accepting, f"whoever drains it opens it, and who waits in another queue is another matter: {queue}"
     await insert(store, a_job())
 
 

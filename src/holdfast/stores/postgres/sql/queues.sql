@@ -25,15 +25,22 @@ ON CONFLICT (queue) DO UPDATE SET paused = excluded.paused, high = excluded.high
 INSERT INTO holdfast.depth (queue) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING
 
 -- name: survey
--- Folded and not yet folded, in one look; how many rows are not yet folded; and the age, where there are marks for it.
+-- Folded and not yet folded, in one look; how many rows are not yet folded; and the age, where there are marks for it:
+-- of the heads of all lanes (in a lane with tags that need not be the oldest of the lane), and of the first hundred that
+-- wait at gates. Those are found by the bounds of two columns, which one index alone has, whatever the statistics say.
 SELECT q.queue, coalesce(d.ready, 0) + coalesce(d.parked, 0) + coalesce(c.change, 0), coalesce(d.closed, false), s.high,
        s.low, c.changes, coalesce(d.tenanted, false), coalesce(s.draining, false),
        coalesce(d.parked, 0) + coalesce(c.parked, 0), s.high_age_s, s.low_age_s, CASE WHEN s.high_age_s IS NOT NULL THEN (
-           -- Of the heads of all lanes: in a lane with tags that need not be the oldest of the lane.
-           SELECT extract(epoch FROM holdfast.clock() - min(h.entered_at))::float8 FROM generate_series(0, 9) AS p (priority)
-           CROSS JOIN LATERAL (
-               SELECT r.entered_at FROM holdfast.ready r WHERE r.queue = q.queue AND r.priority = p.priority
-               ORDER BY r.tag, r.seq LIMIT 1) h) END
+            SELECT extract(epoch FROM holdfast.clock() - min(h.since))::float8 FROM (
+                SELECT l.entered_at AS since FROM generate_series(0, 9) AS p (priority)
+                CROSS JOIN LATERAL (
+                    SELECT r.entered_at FROM holdfast.ready r WHERE r.queue = q.queue AND r.priority = p.priority
+                    ORDER BY r.tag, r.seq LIMIT 1) l
+                UNION ALL
+                SELECT w.parked_at FROM (
+                    SELECT p.queue, p.parked_at FROM holdfast.parked p
+                    WHERE (p.queue, p.job_id) >= (q.queue, '00000000-0000-0000-0000-000000000000'::uuid)
+                    ORDER BY p.queue, p.job_id LIMIT 100) w WHERE w.queue = q.queue) h) END
 FROM unnest($1::text[]) AS q (queue)
 LEFT JOIN holdfast.depth d ON d.queue = q.queue
 LEFT JOIN holdfast.queue_setting s ON s.queue = q.queue

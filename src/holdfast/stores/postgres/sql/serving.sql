@@ -10,6 +10,11 @@ SELECT kind, key FROM holdfast.gate WHERE due_at <= (SELECT holdfast.clock())
     AND kind IN ('limit', 'rate', 'breaker', 'paused') ORDER BY due_at, kind, key LIMIT $1
 FOR NO KEY UPDATE SKIP LOCKED
 
+-- name: late
+-- Gates that have been due for so long that whoever is to look after them does not.
+SELECT kind, key FROM holdfast.gate WHERE due_at <= (SELECT holdfast.clock()) - make_interval(secs => $1)
+ORDER BY due_at, kind, key LIMIT $2
+
 -- name: overdue
 -- The same, whoever has them in hand.
 SELECT kind, key FROM holdfast.gate WHERE due_at <= (SELECT holdfast.clock())

@@ -6,16 +6,23 @@ SELECT * FROM holdfast.look_after($1::text[], $2::text[], $3)
 
 -- name: due
 -- Gates that are due and in nobody's hand.
-SELECT kind, key FROM holdfast.gate WHERE due_at <= (SELECT holdfast.clock()) ORDER BY due_at, kind, key LIMIT $1
+SELECT kind, key FROM holdfast.gate WHERE due_at <= (SELECT holdfast.clock())
+    AND kind IN ('limit', 'rate', 'breaker', 'paused') ORDER BY due_at, kind, key LIMIT $1
 FOR NO KEY UPDATE SKIP LOCKED
+
+-- name: late
+-- Gates that have been due for so long that whoever is to look after them does not.
+SELECT kind, key FROM holdfast.gate WHERE due_at <= (SELECT holdfast.clock()) - make_interval(secs => $1)
+ORDER BY due_at, kind, key LIMIT $2
 
 -- name: overdue
 -- The same, whoever has them in hand.
-SELECT kind, key FROM holdfast.gate WHERE due_at <= (SELECT holdfast.clock()) ORDER BY due_at, kind, key LIMIT $1
+SELECT kind, key FROM holdfast.gate WHERE due_at <= (SELECT holdfast.clock())
+    AND kind IN ('limit', 'rate', 'breaker', 'paused') ORDER BY due_at, kind, key LIMIT $1
 
 -- name: next_due
 SELECT extract(epoch FROM g.due_at - holdfast.clock())::float8 FROM holdfast.gate g
-WHERE g.due_at IS NOT NULL AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
+WHERE g.due_at BETWEEN '0100-01-01' AND '9890-01-01' AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
     ORDER BY p.seq LIMIT 1) IS NOT NULL
 ORDER BY g.due_at LIMIT 1
 
@@ -161,7 +168,7 @@ WITH RECURSIVE waited AS (
         SELECT y.key FROM holdfast.parked y WHERE y.reason = w.reason AND y.key > w.key ORDER BY y.key LIMIT 1) x
     WHERE w.n < $3
 )
-SELECT w.key, j.task, j.queue, j.tenant, j.gates, g.due_at
+SELECT w.key, j.task, j.queue, j.tenant, j.gates, CASE WHEN g.due_at BETWEEN '0100-01-01' AND '9890-01-01' THEN g.due_at END AS due_at
 FROM waited w CROSS JOIN LATERAL (
     SELECT p.job_id FROM holdfast.parked p WHERE p.reason = w.reason AND p.key = w.key ORDER BY p.seq LIMIT 1) oldest
 LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[oldest.job_id])
@@ -169,8 +176,9 @@ LEFT JOIN holdfast.gate g ON g.kind = w.reason AND g.key = ANY (ARRAY[w.key])
 
 -- name: usage
 -- What is taken of gates, without holding them.
-SELECT g.kind, g.key, (SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = g.kind), x.full_at, b.recent,
-       b.open_until, b.held, (SELECT count(*) FROM (
+SELECT g.kind, g.key, (SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = g.kind),
+       CASE WHEN x.full_at BETWEEN '0100-01-01' AND '9890-01-01' THEN x.full_at END, b.recent,
+       CASE WHEN b.open_until BETWEEN '0100-01-01' AND '9890-01-01' THEN b.open_until END, b.held, (SELECT count(*) FROM (
            SELECT 1 FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT $3) n)
 FROM unnest($1::text[], $2::text[]) AS g (kind, key)
 LEFT JOIN holdfast.gate x ON x.kind = g.kind AND x.key = ANY (ARRAY[g.key])

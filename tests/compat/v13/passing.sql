@@ -7,7 +7,10 @@ SELECT * FROM holdfast.claim_limited($1, $2)
 SELECT * FROM holdfast.pick_jobs($1, $2)
 
 -- name: hold
-SELECT * FROM holdfast.hold_gates($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6, $7)
+-- A moment that nobody can have meant is none.
+SELECT job_id, kind, key, held, CASE WHEN full_at BETWEEN '0100-01-01' AND '9890-01-01' THEN full_at END, recent,
+       CASE WHEN open_until BETWEEN '0100-01-01' AND '9890-01-01' THEN open_until END, is_held, now
+FROM holdfast.hold_gates($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6, $7)
 
 -- name: keep_out
 SELECT holdfast.keep_out($1::text[], $2::int8[])

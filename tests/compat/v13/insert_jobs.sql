@@ -39,13 +39,16 @@ WHERE k.expires_at > $3
 SELECT * FROM holdfast.take_keys($1::text[], $2::text[], $3::bytea[], $4::uuid[], $5::float8[], $6::timestamptz)
 
 -- name: unique_holders
--- Whose these keys are, and where he is; nowhere, if he is not there any more.
-SELECT u.key, u.job_id, CASE
+-- Whose these keys are, in which version of the row, and where he is; nowhere, if he is not there any more, and then until
+-- when his window is open.
+SELECT u.key, u.job_id, u.xmin::text, CASE
            WHEN j.id IS NULL THEN NULL WHEN d.job_id IS NOT NULL THEN CASE WHEN d.cancelled THEN 'cancelled' ELSE 'succeeded' END
            WHEN x.job_id IS NOT NULL THEN 'dead' WHEN a.job_id IS NOT NULL THEN 'running'
            WHEN t.job_id IS NOT NULL THEN 'scheduled' WHEN p.job_id IS NOT NULL THEN 'parked'
            WHEN b.job_id IS NOT NULL THEN 'blocked' ELSE 'ready' END,
-       extract(epoch FROM j.created_at)::float8, extract(epoch FROM u.first_at)::float8
+       extract(epoch FROM j.created_at)::float8, extract(epoch FROM u.first_at)::float8,
+       t.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM holdfast.attempt y WHERE y.job_id = ANY (ARRAY[j.id])),
+       CASE WHEN j.id IS NULL AND u.expires_at > $2 THEN extract(epoch FROM u.expires_at)::float8 END
 FROM unnest($1::text[]) AS asked (key) JOIN holdfast.unique_key u ON u.key = asked.key
 LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[u.job_id])
 LEFT JOIN holdfast.done d ON d.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.dead x ON x.job_id = ANY (ARRAY[j.id])
@@ -53,7 +56,7 @@ LEFT JOIN holdfast.active a ON a.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.t
 LEFT JOIN holdfast.parked p ON p.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.blocked b ON b.job_id = ANY (ARRAY[j.id])
 
 -- name: take_unique
-SELECT * FROM holdfast.take_unique($1::text[], $2::uuid[], $3::timestamptz[], $4::timestamptz[], $5::uuid[])
+SELECT * FROM holdfast.take_seen_unique($1::text[], $2::uuid[], $3::timestamptz[], $4::timestamptz[], $5::text[])
 
 -- name: write_bodies
 INSERT INTO holdfast.job (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers,
@@ -67,6 +70,22 @@ FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::text[], $6::byte
             $17::int4[])
     AS j (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers, expires_in_s,
           expires_at, gates, limit_key, limit_size)
+ON CONFLICT DO NOTHING
+RETURNING id, expires_at
+
+-- name: write_unique_bodies
+-- The same where some of them have to be unique.
+INSERT INTO holdfast.job (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers,
+                          expires_at, gates, limit_key, limit_size, unique_claim, created_at)
+SELECT id, task, queue, priority, tenant, payload, options, max_attempts,
+       CASE WHEN tags IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(tags::jsonb)) END,
+       metadata, headers, coalesce($15::timestamptz + expires_in_s * interval '1 second', to_timestamp(expires_at)),
+       gates, limit_key, limit_size, unique_claim, $15
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::text[], $6::bytea[], $7::bytea[], $8::int4[],
+            $9::text[], $10::bytea[], $11::bytea[], $12::float8[], $13::float8[], $14::text[], $16::text[],
+            $17::int4[], $18::text[])
+    AS j (id, task, queue, priority, tenant, payload, options, max_attempts, tags, metadata, headers, expires_in_s,
+          expires_at, gates, limit_key, limit_size, unique_claim)
 ON CONFLICT DO NOTHING
 RETURNING id, expires_at
 

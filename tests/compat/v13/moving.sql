@@ -34,25 +34,54 @@ FROM unnest($1::uuid[], $2::text[], $3::int8[]) AS m (job_id, queue, tag) WHERE 
 UPDATE holdfast.job SET queue = coalesce($2, queue), priority = coalesce($3, priority) WHERE id = ANY ($1)
 
 -- name: circumstances
-SELECT j.gates, j.queue, j.priority, coalesce(r.losses, t.losses, p.losses, a.losses, 0)
+SELECT j.gates, j.queue, j.priority, coalesce(r.losses, t.losses, p.losses, a.losses, 0), p.reason, p.key,
+       b.job_id IS NOT NULL
 FROM holdfast.job j
 LEFT JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.timer t ON t.job_id = ANY (ARRAY[j.id])
 LEFT JOIN holdfast.parked p ON p.job_id = ANY (ARRAY[j.id]) LEFT JOIN holdfast.active a ON a.job_id = ANY (ARRAY[j.id])
+LEFT JOIN holdfast.blocked b ON b.job_id = ANY (ARRAY[j.id])
 WHERE j.id = $1
 
 -- name: waits_for
+-- Of a job that is blocked.
 SELECT m.job_id FROM holdfast.member m JOIN holdfast.job j ON j.id = ANY (ARRAY[m.job_id]) WHERE m.join_id = $1
     AND NOT EXISTS (SELECT 1 FROM holdfast.arrival a WHERE a.join_id = m.join_id AND a.job_id = m.job_id)
     AND NOT EXISTS (SELECT 1 FROM holdfast.done d WHERE d.job_id = m.job_id)
     AND NOT EXISTS (SELECT 1 FROM holdfast.dead d WHERE d.job_id = m.job_id)
-    AND EXISTS (SELECT 1 FROM holdfast.blocked b WHERE b.job_id = m.join_id)
 ORDER BY m.job_id LIMIT $2
 
--- name: ended_lately
--- Of the newest endings, so many: a report looks at a bounded number of rows.
-SELECT count(*) FROM (
-    SELECT job_id FROM holdfast.done WHERE NOT cancelled AND ended_at > $1 ORDER BY ended_at DESC LIMIT $2) d
-JOIN holdfast.job j ON j.id = ANY (ARRAY[d.job_id]) WHERE j.queue = $3 AND j.priority = $4
+-- name: holds
+SELECT kind, key FROM holdfast.slot WHERE job_id = $1
+
+-- name: line_ahead
+-- One after the other, by the index: who waits at the same place and comes first.
+SELECT count(*) FROM holdfast.parked p CROSS JOIN LATERAL (
+    SELECT 1 FROM holdfast.parked x WHERE x.reason = p.reason AND x.key = p.key AND x.seq < p.seq
+    ORDER BY x.seq LIMIT $2) n
+WHERE p.job_id = $1
+
+-- name: lately
+-- From the newest rows of each kind, found by an index: bounded work, however many there are. Where there are more than
+-- that, they are counted from the oldest one on. Dead letters are few, and in the order of their ids. Who was cancelled
+-- is not counted: most of those have never run.
+WITH succeeded AS MATERIALIZED (
+    SELECT job_id, ended_at AS at FROM holdfast.done WHERE cancelled = false AND ended_at > $1
+    ORDER BY ended_at DESC LIMIT $3
+), dead AS MATERIALIZED (
+    SELECT job_id, started_at, ended_at AS at FROM holdfast.dead ORDER BY job_id DESC LIMIT $3
+), since AS MATERIALIZED (
+    SELECT coalesce((SELECT CASE WHEN count(*) = $3 THEN min(at) END FROM succeeded), $1) AS at
+), ended AS MATERIALIZED (
+    SELECT e.at, j.queue, j.priority, j.task, j.gates FROM (
+        SELECT job_id, at FROM succeeded
+        UNION ALL SELECT job_id, at FROM dead WHERE started_at IS NOT NULL) e
+    JOIN holdfast.job j ON j.id = ANY (ARRAY[e.job_id]) WHERE e.at >= (SELECT at FROM since)
+)
+SELECT (SELECT count(*) FROM ended WHERE queue = $4 AND priority = $5),
+       (SELECT count(*) FROM ended WHERE strpos(gates, $7) > 0 OR 'task:' || task = $6 OR 'queue:' || queue = $6),
+       (SELECT count(*) FROM ended WHERE at > $2)
+       + (SELECT count(*) FROM holdfast.active WHERE started_at > $2),
+       (SELECT at FROM since)
 
 -- name: position
 SELECT (SELECT count(*) FROM (

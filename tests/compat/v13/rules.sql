@@ -34,7 +34,8 @@ INSERT INTO holdfast.setting_change (at, by, what, name, before, after) VALUES (
 
 -- name: changes
 SELECT number, at, by, what, name, before, after FROM holdfast.setting_change
-WHERE number < coalesce($2, 9223372036854775807) ORDER BY number DESC LIMIT $1
+WHERE number < coalesce($2, 9223372036854775807) AND at BETWEEN '0100-01-01' AND '9890-01-01'
+ORDER BY number DESC LIMIT $1
 
 -- name: lock_breakers
 -- By name, as everybody does; those that are new are made, and those that are there are not changed.
@@ -42,7 +43,9 @@ INSERT INTO holdfast.breaker AS b (name) SELECT name FROM unnest($1::text[]) AS 
 ON CONFLICT (name) DO UPDATE SET held = b.held WHERE false RETURNING b.name
 
 -- name: breakers_of
-SELECT name, recent, open_until, held FROM holdfast.breaker WHERE name = ANY ($1)
+-- A moment that nobody can have meant is none; so it is below.
+SELECT name, recent, CASE WHEN open_until BETWEEN '0100-01-01' AND '9890-01-01' THEN open_until END, held
+FROM holdfast.breaker WHERE name = ANY ($1)
 
 -- name: write_breakers
 -- The times of failures come as text: an array of arrays of any length does not exist.
@@ -55,6 +58,7 @@ WHERE b.name = n.name
 DELETE FROM holdfast.breaker WHERE name = ANY ($1)
 
 -- name: breakers
-SELECT b.name, b.recent, b.open_until, b.held, holdfast.clock(), (SELECT count(*) FROM (
+SELECT b.name, b.recent, CASE WHEN b.open_until BETWEEN '0100-01-01' AND '9890-01-01' THEN b.open_until END, b.held,
+       holdfast.clock(), (SELECT count(*) FROM (
     SELECT 1 FROM holdfast.parked p WHERE p.reason = 'breaker' AND p.key = b.name ORDER BY p.seq LIMIT $1) n)
 FROM holdfast.breaker b ORDER BY b.name
