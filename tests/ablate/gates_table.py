@@ -121,7 +121,7 @@ OF_GATES = (
         "unique",
         "who has begun and waits for another run is not put off",
         "src/holdfast/stores/judging.py",
-        "(holder.begun and claim.counts_first_waits_only)",
+        "(holder.has_run and claim.counts_first_waits_only)",
         "False",
         _on_sqlite("unique"),
     ),

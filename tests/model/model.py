@@ -139,6 +139,9 @@ class Model:
         def state_of(job_id: JobId) -> State | None:
             return new.get(job_id) or self.state_of(job_id)
 
+        def waits_for_a_retry(job_id: JobId) -> bool:
+            return job_id not in new and self._waits_for_a_retry(job_id)
+
         for index, job in enumerate(jobs):
             if job.id in self.jobs:  # a repeated call hears of its job, whoever has the key now
                 continue
@@ -153,7 +156,7 @@ class Model:
             if job.key is not None:
                 taken[job.tenant, job.key.key] = Key(job.key.fingerprint, job.id, self.now + job.key.window_s)
             if job.unique is not None:
-                _, due_by = unique.take(job, state_of, self.now)
+                _, due_by = unique.take(job, state_of, self.now, waits_for_a_retry)
                 new[job.id] = State.SCHEDULED if self._due_at(job, due_by) > self.now else State.READY
         return refused
 
@@ -173,10 +176,17 @@ class Model:
         due_at = self.now + new.delay_s if new.delay_s is not None else new.run_at or 0.0
         return due_at if due_by is None else min(due_at, due_by)
 
+    def _waits_for_a_retry(self, job_id: JobId) -> bool:
+        return self.jobs[job_id].state is State.SCHEDULED and bool(self.jobs[job_id].causes)
+
     def _insert(self, new: NewJob, replaced: list[tuple[JobId, JobId]]) -> Inserted:
         if new.id in self.jobs:
             return Inserted(new.id, None)
-        older, due_by = (None, None) if new.unique is None else self.unique.take(new, self.state_of, self.now)
+        older, due_by = (
+            (None, None)
+            if new.unique is None
+            else self.unique.take(new, self.state_of, self.now, self._waits_for_a_retry)
+        )
         replaced += [] if older is None else [(older, new.id)]
         job = self.jobs[new.id] = Job(new, created_at=self.now)
         if new.key is not None:

@@ -22,8 +22,8 @@ class Holder(NamedTuple):
 
 
 StateOf = Callable[[JobId], State | None]
-Begun = Callable[[JobId], bool]
-"""Whether it has run before."""
+HasRun = Callable[[JobId], bool]
+"""Whether it waits for another run."""
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Unique:
     """key → who came last with it."""
 
     holders: dict[str, Holder] = field(default_factory=dict)
-    begun: Begun = lambda _: False
+    begun: HasRun = lambda _: False
     pruned: dict[JobId, State] = field(default_factory=dict)
     """Who had one when he was pruned, with its window open; how he had ended."""
 
@@ -67,15 +67,15 @@ class Unique:
         existing = job.unique.when_taken is WhenTaken.EXISTING
         return Existing(holder.job_id) if existing else Taken(holder.job_id)
 
-    def take(self, job: NewJob, state_of: StateOf, now: float) -> tuple[JobId | None, float | None]:
+    def take(
+        self, job: NewJob, state_of: StateOf, now: float, has_run: HasRun = lambda _: False
+    ) -> tuple[JobId | None, float | None]:
         """Whom it replaces, and when it is due at the latest."""
         assert job.unique is not None
         before = self.counting(job.unique, state_of, now)
         if before is not None and state_of(before.job_id) is None:
             before = None  # nobody is there to be replaced
-        waits = before is not None and state_of(before.job_id) in WAITING
-        if before is not None and state_of(before.job_id) is State.SCHEDULED and self.begun(before.job_id):
-            waits = False  # what was put off has had its run
+        waits = before is not None and state_of(before.job_id) in WAITING and not has_run(before.job_id)
         first_at = before.first_at if before is not None and waits else now
         expires_at = None if job.unique.for_s is None else now + job.unique.for_s
         self.holders[job.unique.key] = Holder(job.id, now, first_at, expires_at)

@@ -27,8 +27,8 @@ class UniqueHolder(NamedTuple):
     created_at: float
     first_at: float
     """When the first was enqueued of those that it has replaced; else as `created_at`."""
-    begun: bool = False
-    """Of one that is scheduled: whether it has run before, and waits for its retry."""
+    has_run: bool = False
+    """It waits for its retry: what was put off until now has had its run."""
     until: float | None = None
     """Of one that has been pruned: when the window is over that outlasts it."""
 
@@ -160,7 +160,7 @@ def judge_replay(
 
 
 def _counts(holder: UniqueHolder, claim: UniqueClaim, now: float) -> bool:
-    if holder.state not in claim.states or (holder.begun and claim.counts_first_waits_only):
+    if holder.state not in claim.states or (holder.has_run and claim.counts_first_waits_only):
         return False
     if holder.until is not None:
         return claim.for_s is not None and now < holder.until
@@ -170,7 +170,7 @@ def _counts(holder: UniqueHolder, claim: UniqueClaim, now: float) -> bool:
 def _take(claim: UniqueClaim, before: UniqueHolder | None, now: float) -> Taking:
     if before is None or before.until is not None:  # nobody, or nobody who could be replaced
         return Taking(now)
-    waits = before.state in LIVE and before.state is not State.RUNNING and not before.begun
+    waits = before.state in LIVE and before.state is not State.RUNNING and not before.has_run
     first_at = before.first_at if waits else now
     return Taking(first_at, before.job_id, None if claim.longest_s is None else first_at + claim.longest_s)
 

@@ -39,16 +39,13 @@ async def read_keys(tx: Tx, jobs: Sequence[NewJob], ours: dict[str, UniqueHolder
 
 
 def _holders(rows: Sequence[Any]) -> dict[str, UniqueHolder]:
-    found = {
-        key: UniqueHolder(_id(job_id), State(state), created_at, first_at, begun)
-        for key, job_id, _, state, created_at, first_at, begun, _ in rows
-        if state is not None
-    }
-    return found | {
-        key: pruned(_id(job_id), first_at, until)
-        for key, job_id, _, _, _, first_at, _, until in rows
-        if until is not None
-    }
+    found: dict[str, UniqueHolder] = {}
+    for key, job_id, _, state, created_at, first_at, has_run, until in rows:
+        if state is not None:
+            found[key] = UniqueHolder(_id(job_id), State(state), created_at, first_at, has_run)
+        elif until is not None:
+            found[key] = pruned(_id(job_id), first_at, until)
+    return found
 
 
 async def take(
@@ -92,7 +89,8 @@ async def take_again(tx: Tx, job_ids: Sequence[JobId]) -> dict[JobId, JobId]:
             "a transaction that is still open holds the unique key of one of these jobs; none of them was replayed: "
             "try again when it has ended"
         ) from error
-    holders = _holders(await tx.fetch("insert_jobs.unique_holders", list({job.claim.key for job in found}), tx.now))
+    keys = list({job.claim.key for job in found})
+    holders = _holders(await tx.fetch("insert_jobs.unique_holders", keys, tx.now))
     judged = judge_replay(found, now=now, unique_holder_of=holders.get)
     await tx.many("ended.retake_unique", [_row(tx, key, job) for key, job in judged.taking.items()])
     return judged.in_the_way

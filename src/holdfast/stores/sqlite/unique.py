@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
@@ -25,12 +24,12 @@ def holder_of(tx: Tx, key: str) -> UniqueHolder | None:
     row = tx.db.execute(SQL["holder"], (key,)).fetchone()
     if row is None:
         return None
-    job_id, state, created_at, first_at, expires_at, begun = row
+    job_id, state, created_at, first_at, expires_at, has_run = row
     if created_at is None and expires_at is not None and tx.now < expires_at:
         return pruned(UUID(bytes=job_id), first_at, expires_at)
     if created_at is None or state is None:
         return None
-    return UniqueHolder(UUID(bytes=job_id), State(state), created_at, first_at, bool(begun))
+    return UniqueHolder(UUID(bytes=job_id), State(state), created_at, first_at, bool(has_run))
 
 
 def brought_forward(job: NewJob, taking: Taking | None, now: float) -> NewJob:
@@ -56,6 +55,23 @@ def replace(tx: Tx, taking: Mapping[JobId, Taking]) -> None:
             cancel_job(tx, taken.replaces.bytes, reason=f"replaced by {job_id}")
 
 
+def note_cancelled(tx: Tx, job_ids: Sequence[bytes]) -> None:
+    """Jobs that were cancelled go; windows of theirs that are open stay."""
+    tx.db.executemany(SQL["note_cancelled"], [(key, job_id, tx.now) for key, job_id in _keys_of(tx, job_ids)])
+
+
+def drop_of(tx: Tx, job_ids: Sequence[bytes]) -> None:
+    """Jobs go by a person's word, and with them what they held."""
+    tx.db.executemany(SQL["give_up"], _keys_of(tx, job_ids))
+
+
+def _keys_of(tx: Tx, job_ids: Sequence[bytes]) -> list[tuple[str, bytes]]:
+    """What they said of being unique is with their bodies: there is no index of keys by job."""
+    found = ((job_id, tx.db.execute(SQL["said"], (job_id,)).fetchone()) for job_id in job_ids)
+    claims = [(read_unique(row[0]), job_id) for job_id, row in found if row is not None]
+    return [(claim.key, job_id) for claim, job_id in claims if claim is not None]
+
+
 def take_again(tx: Tx, job_ids: Sequence[JobId]) -> dict[JobId, JobId]:
     """The keys of dead jobs that are to run again, for those that may; who else stays dead, because of whom."""
     found: list[Dead] = []
@@ -77,22 +93,6 @@ def give_up(tx: Tx, job_id: JobId, rekeyed: Rekeyed) -> None:
     if text is not None:
         tx.db.execute(SQL["claim_anew"], (text, job_id.bytes))
         tx.db.execute(SQL["give_up"], (rekeyed.before, job_id.bytes))
-
-
-def note_cancelled(tx: Tx, job_ids: Sequence[bytes]) -> None:
-    """Jobs that were cancelled go; windows of theirs that are open stay."""
-    if job_ids:
-        tx.db.execute(SQL["note_cancelled"], (tx.now, _listed(job_ids)))
-
-
-def drop_of(tx: Tx, job_ids: Sequence[bytes]) -> None:
-    """Jobs go by a person's word, and with them what they held."""
-    if job_ids:
-        tx.db.execute(SQL["drop_of"], (tx.now, _listed(job_ids)))
-
-
-def _listed(job_ids: Sequence[bytes]) -> str:
-    return json.dumps([job_id.hex().upper() for job_id in job_ids])
 
 
 class Dropping:

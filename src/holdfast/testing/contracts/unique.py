@@ -195,18 +195,6 @@ async def check_putting_off_begins_anew_after_a_run(store: Store) -> None:
     assert abs(waits_s - LONG_S) < 1e-4, f"the one that runs is not put off any more: {waits_s} s"
 
 
-async def check_putting_off_begins_anew_after_a_run_that_is_to_be_repeated(store: Store) -> None:
-    run = await start(store, unique=UniqueClaim("k"))
-    await apply(store, run.worker, Retry(run.id, run.token, LONG_S, ERROR))
-    newer = one(REPLACE, longest_s=LONG_S, job={"delay_s": 2 * LONG_S})
-    await insert(store, newer)
-    assert await states(store, run.id, newer.id) == [State.CANCELLED, State.SCHEDULED], "it waits for its time as well"
-    found = await info(store, newer.id)
-    assert found.run_at is not None, f"got {found}"
-    waits_s = (found.run_at - found.created_at).total_seconds()
-    assert abs(waits_s - LONG_S) < 1e-4, f"what was put off before has had its run: {waits_s} s"
-
-
 async def check_who_waits_for_another_run_is_not_put_off(store: Store) -> None:
     kinds: tuple[type[Retry] | type[Snooze], ...] = (Retry, Snooze)
     for number, again in enumerate(kinds):
@@ -224,6 +212,18 @@ async def check_who_waits_for_another_run_is_not_put_off(store: Store) -> None:
         assert last.run_at is not None, f"got {last}"
         waited_s = (last.run_at - first.created_at).total_seconds()
         assert abs(waited_s - LONG_S) < 1e-4, f"{again}: counted from the first that has not begun: {waited_s} s"
+
+
+async def check_putting_off_begins_anew_after_a_run_that_is_to_be_repeated(store: Store) -> None:
+    run = await start(store, unique=UniqueClaim("k"))
+    await apply(store, run.worker, Retry(run.id, run.token, LONG_S, ERROR))
+    newer = one(REPLACE, longest_s=LONG_S, job={"delay_s": 2 * LONG_S})
+    await insert(store, newer)
+    assert await states(store, run.id, newer.id) == [State.CANCELLED, State.SCHEDULED], "it waits for its time as well"
+    found = await info(store, newer.id)
+    assert found.run_at is not None, f"got {found}"
+    waits_s = (found.run_at - found.created_at).total_seconds()
+    assert abs(waits_s - LONG_S) < 1e-4, f"what was put off before has had its run: {waits_s} s"
 
 
 # ---------------------------------------------------------------- batches, other refusals, crowds

@@ -38,12 +38,9 @@ WHERE u.key > ? ORDER BY u.key LIMIT ?
 -- name: drop
 DELETE FROM unique_key WHERE key = ?
 
--- name: note_cancelled
--- Keys whose windows outlast jobs that were cancelled: their times with the sign changed say so (stores/judging.py).
--- By the index of windows that end, as there is none by job: what it costs is a look at each window that is open.
-UPDATE unique_key SET first_at = -first_at
-WHERE expires_at > ? AND first_at > 0 AND hex(job_id) IN (SELECT value FROM json_each(?))
+-- name: said
+SELECT unique_claim FROM job WHERE id = ? AND unique_claim IS NOT NULL
 
--- name: drop_of
--- The same keys, of jobs that nobody is to hear of any more.
-DELETE FROM unique_key WHERE expires_at > ? AND hex(job_id) IN (SELECT value FROM json_each(?))
+-- name: note_cancelled
+-- A key whose window outlasts a job that was cancelled: its time with the sign changed says so (stores/judging.py).
+UPDATE unique_key SET first_at = -first_at WHERE key = ? AND job_id = ? AND expires_at > ? AND first_at > 0
