@@ -81,6 +81,14 @@ OF_POSTGRES_SLOTS = (
         (SIZES, "-k", "judged_again"),
     ),
     Ablation(
+        "rule 11",
+        "PostgreSQL: operators wait for a claim of a job that must run alone",
+        POSTGRES + "claim.py",
+        '    await tx.fetch("rules.still")\n    await _hold_lease(tx, worker)\n    scanned',
+        "    await _hold_lease(tx, worker)\n    scanned",
+        (SIZES, "-k", "must_run_alone"),
+    ),
+    Ablation(
         "rule 7",
         "PostgreSQL: operators wait for whoever serves gates by what was said before",
         POSTGRES + "serving.py",

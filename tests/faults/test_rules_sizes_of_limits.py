@@ -16,7 +16,7 @@ from holdfast.core.state import State
 from holdfast.runtime.failpoints import arm, release, wait_hit
 from holdfast.stores.postgres import passing
 from holdfast.stores.postgres.transaction import Tx
-from holdfast.testing.contracts.arrange import PRIORITY, a_job, claim, enlist, finish, insert, state, states
+from holdfast.testing.contracts.arrange import LANE, PRIORITY, a_job, claim, enlist, finish, insert, state, states
 
 #: Of so many numbers two who guess seldom guess the same, which would have one wait for the other anyway.
 SIZE = 40
@@ -186,5 +186,27 @@ def test_operators_wait_for_whoever_is_judged_by_a_size_that_they_take_back(post
         await saying
         assert await claim(other, another) == []
         assert _running(stores) == 5
+
+    in_a_pair(postgres_place, play)
+
+
+def test_operators_wait_for_whoever_claims_a_job_that_must_run_alone(postgres_place: Path) -> None:
+    async def play(stores: Pair) -> None:
+        one, other, *_ = stores
+        worker, another = await enlist(one), await enlist(other)
+        await one.set_limit("k", size=SIZE, pace=None, by="me")
+        lonely, late = await insert(one, *(a_job(gates=TWO) for _ in range(2)))
+        stores.by_hand(f"UPDATE ready SET losses = 2 WHERE job_id = '{lonely}'")
+        arm("claim_jobs.inside", "hang")
+        first = asyncio.ensure_future(one.claim_jobs(worker, {LANE: 1}, deadline_s=60, alone=True))
+        await wait_hit("claim_jobs.inside")
+        saying = asyncio.ensure_future(other.set_limit("k", size=1, pace=None, by="me"))
+        await waits_or_is_done(stores, saying)
+        assert not saying.done()
+        release("claim_jobs.inside")
+        assert [job.id for job in (await first).jobs] == [lonely]
+        await saying
+        assert await claim(other, another) == []
+        assert await state(one, late) is State.PARKED
 
     in_a_pair(postgres_place, play)

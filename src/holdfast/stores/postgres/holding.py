@@ -2,8 +2,8 @@
 
 The order in which everything is locked, so that nobody waits in a circle: breakers by name; rows of jobs (`ready`,
 `parked`, and, but for its own settlement, `active`) without waiting for any; gates by kind and key, all that one needs
-at once; joins; how far lanes have come, and the tags of tenants. Whoever has a gate in hand waits for no run and for no
-breaker.
+at once; slots; joins; how far lanes have come, and the tags of tenants. Whoever has a gate in hand waits for no run and
+for no breaker.
 """
 
 from __future__ import annotations
