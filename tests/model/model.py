@@ -213,7 +213,6 @@ class Model:
             return self._claim_at_once(lanes)
         runs: list[Expected] = []
         scanned: dict[Lane, int] = {}
-        lonely = False
         for lane, quota in lanes.items():
             if lane.queue in self.paused or (alone and runs):
                 continue
@@ -225,7 +224,8 @@ class Model:
             for job in overdue:
                 self._end(job, State.CANCELLED, EXPIRED)
             self._run_or_hold_back([job for job in head if job not in overdue], runs)
-            lonely = lonely or (not alone and bool(self.ready_in(lane, alone=True)))
+        # At the end: what a later lane replaces may have been there alone in an earlier one.
+        lonely = not alone and any(self.ready_in(lane, alone=True) for lane in scanned)
         return runs, scanned, lonely
 
     def claim_parked(self, lanes: Iterable[Lane], tasks: Iterable[str]) -> tuple[list[Expected], dict[Lane, int]]:
