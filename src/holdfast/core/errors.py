@@ -100,25 +100,22 @@ class QueueFull(HoldfastError):
                 f"queues undrain {queue}`), while its {depth:,} waiting jobs go on; nothing was enqueued"
             )
             return
-        if age_s is not None and depth < high:
-            super().__init__(
-                f"queue {queue!r} is full: of its {depth - parked:,} ready jobs the oldest has waited {age_s:.0f} s, "
-                f"and it accepts more once none is as old; nothing was enqueued; try again in {retry_after:g} s, add "
-                "workers, or raise the watermarks on its age"
-            )
-            return
-        ready, remedy = depth - parked, "add workers, or raise the watermarks"
+        ready, remedy, marks = depth - parked, "add workers", "raise the watermarks"
         there = f"{ready:,} jobs are ready"
         if parked:
             there += f" and {parked:,} are parked"
         if parked and parked >= ready:  # they wait at a limit, a rate or a breaker, or for a pause or a task
             remedy = (
                 "see what the parked ones wait for, as more workers change nothing there (`holdfast jobs list --state "
-                "parked`, `holdfast jobs explain ID`), or raise the watermarks"
+                "parked`, `holdfast jobs explain ID`)"
             )
+        until = f"(high watermark {high:,}) and it accepts more once it has drained to {low:,}"
+        if age_s is not None and depth < high:
+            until = f"and the oldest has waited {age_s:.0f} s; it accepts more once none is as old"
+            marks += " on its age"
         super().__init__(
-            f"queue {queue!r} is full: {there} (high watermark {high:,}) and it accepts more once it has drained to "
-            f"{low:,}; nothing was enqueued; try again in {retry_after:g} s, {remedy}"
+            f"queue {queue!r} is full: {there} {until}; nothing was enqueued; try again in {retry_after:g} s, "
+            f"{remedy}, or {marks}"
         )
 
 
