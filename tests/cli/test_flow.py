@@ -83,7 +83,10 @@ def test_limits_are_listed_set_and_cleared(limited: Path) -> None:
         2,
         "holdfast: 'api' is a concurrency limit: give size=, and no rate=",
     )
-    assert unaware.err == "note: no rate called api is in use, or declared by the app\n"
+    assert unaware.err.splitlines() == [
+        "note: no rate called api is in use, or declared by the app",
+        "note: what code says of its burst is not known here: it is 1 now; `--burst` gives another",
+    ]
     assert in_vain.out.splitlines()[1] == "api\trate\t-\t-\t0\toperator, to no effect\t-"
     assert "size=0 must be a whole number from 1 to 1,000,000" in zero.err
 

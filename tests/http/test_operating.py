@@ -144,7 +144,7 @@ async def test_a_queue_is_paused_drained_weighed_and_purged() -> None:
         slip = await client.patch("/queues/maill/weights", json={"weight": 3})
         assert (slip.status_code, "did you mean 'mail'" in slip.json()["detail"]) == (422, True)
         assert (await client.post("/queues/mail/purge", json={"reason": "a mistake"})).json() == {"count": 3}
-        assert len(await _record(api)) == 8
+        assert len(await _record(api)) == 9
 
 
 @scene

@@ -47,7 +47,7 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
     """Slots freed, waiters let go that were left behind. One gate at a time, and none that somebody has in hand: he may
     be frozen."""
     slots, let_go = 0, Counter[Place]()
-    late = {Place(Barrier(kind), key) for kind, key in await engine.query("serving.late", LATE_S, limit)}
+    late = set(places_of_rows(await engine.query("serving.late", LATE_S, limit)))
     last = last_lanes(await engine.query("queues.weighed"))
     kept = await _kept_by_last(engine, last)
     in_vain = places_of_rows(await engine.query("serving.kept_in_vain", limit))
