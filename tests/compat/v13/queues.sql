@@ -27,7 +27,7 @@ INSERT INTO holdfast.depth (queue) SELECT unnest($1::text[]) ON CONFLICT DO NOTH
 -- name: survey
 -- Folded and not yet folded, in one look; how many rows are not yet folded; and the age, where there are marks for it:
 -- of the heads of all lanes (in a lane with tags that need not be the oldest of the lane), and of the first hundred that
--- wait at gates. Those are found by the bounds of two columns, which one index alone has, whatever the statistics say.
+-- wait at gates.
 SELECT q.queue, coalesce(d.ready, 0) + coalesce(d.parked, 0) + coalesce(c.change, 0), coalesce(d.closed, false), s.high,
        s.low, c.changes, coalesce(d.tenanted, false), coalesce(s.draining, false),
        coalesce(d.parked, 0) + coalesce(c.parked, 0), s.high_age_s, s.low_age_s, CASE WHEN s.high_age_s IS NOT NULL THEN (
@@ -36,11 +36,7 @@ SELECT q.queue, coalesce(d.ready, 0) + coalesce(d.parked, 0) + coalesce(c.change
                 CROSS JOIN LATERAL (
                     SELECT r.entered_at FROM holdfast.ready r WHERE r.queue = q.queue AND r.priority = p.priority
                     ORDER BY r.tag, r.seq LIMIT 1) l
-                UNION ALL
-                SELECT w.parked_at FROM (
-                    SELECT p.queue, p.parked_at FROM holdfast.parked p
-                    WHERE (p.queue, p.job_id) >= (q.queue, '00000000-0000-0000-0000-000000000000'::uuid)
-                    ORDER BY p.queue, p.job_id LIMIT 100) w WHERE w.queue = q.queue) h) END
+                UNION ALL SELECT holdfast.parked_since(q.queue)) h) END
 FROM unnest($1::text[]) AS q (queue)
 LEFT JOIN holdfast.depth d ON d.queue = q.queue
 LEFT JOIN holdfast.queue_setting s ON s.queue = q.queue

@@ -76,7 +76,16 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     "worker": _WORK,
 }
 _FAIR = ("cost_of", "next_tag", "last_waiting", "give_tags", "guess_tags", "insert_fair_jobs")
-_ENQUEUING = ("clock", "insert_jobs", "insert_new_jobs", "insert_gated_jobs", "take_keys", "take_seen_unique", *_FAIR)
+_ENQUEUING = (
+    "clock",
+    "parked_since",
+    "insert_jobs",
+    "insert_new_jobs",
+    "insert_gated_jobs",
+    "take_keys",
+    "take_seen_unique",
+    *_FAIR,
+)
 #: Whoever ends a job may free what others wait for.
 _SERVING = (*_ENQUEUING, "hold_gates", "look_after", "said", "is_alone", "take_slots", "give_slots", "keep_out")
 _FUNCTIONS = {
