@@ -11,7 +11,7 @@ from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import limit_fields
 from holdfast.cli.output import Column
 from holdfast.cli.session import Session, command, noun
-from holdfast.client.limits import LimitInfo
+from holdfast.client.limits import LimitInfo, kinds_of
 
 _WORDS = {"concurrency": "limit", "rate": "rate"}
 
@@ -93,6 +93,9 @@ async def set_limit(
     _refuse_key(name)
     async with session.opened() as hf:
         kinds = {kind for kind, said in (("concurrency", size), ("rate", rate)) if said is not None}
+        if other := kinds - set(kinds_of(name, hf.limits.declared())):
+            what, hint = ("rate", "--rate 100/m") if "concurrency" in other else ("concurrency limit", "--size 5")
+            raise Refused(f"{name!r} is a {what} in the code of the app", hint=f"`{hint}` alone")
         is_known = await _is_known(hf, name, kinds)
         guessed = rate is not None and burst is None and await hf.limits.burst_of(name) is None
         await hf.limits.set(name, size=size, rate=rate, burst=burst)
