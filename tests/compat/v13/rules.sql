@@ -18,12 +18,15 @@ DELETE FROM holdfast.rule WHERE what = $1 AND name = $2 RETURNING true
 SELECT true FROM holdfast.rule WHERE what = $1 AND name = $2
 
 -- name: alone
--- One change at a time, so that what it says of before and after is what was before and after.
-SELECT pg_advisory_xact_lock(hashtextextended('holdfast.setting', 0))
+-- One change at a time, so that what it says of before and after is what was before and after. Not for ever, if somebody
+-- has stopped in the middle of a claim: whoever claims meanwhile waits behind us. The server ends such a transaction of ours
+-- before that, but does not know of ours through a pooler.
+SELECT set_config('lock_timeout', '8s', true), pg_advisory_xact_lock(hashtextextended('holdfast.setting', 0))
 
 -- name: by_myself
 -- The same, and nobody goes the short way of limited jobs; functions are told so (`is_alone`).
-SELECT pg_advisory_xact_lock(hashtextextended('holdfast.setting', 0)), set_config('holdfast.alone', 'yes', true)
+SELECT set_config('lock_timeout', '8s', true), pg_advisory_xact_lock(hashtextextended('holdfast.setting', 0)),
+       set_config('holdfast.alone', 'yes', true)
 
 -- name: still
 -- Nobody says anything else before we have committed, and nobody is alone.
