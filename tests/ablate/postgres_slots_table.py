@@ -35,8 +35,8 @@ OF_POSTGRES_SLOTS = (
         "rule 11",
         "PostgreSQL: who takes a slot alone waits for those who go the short way",
         POSTGRES + "sql/rules.sql",
-        "SELECT pg_advisory_xact_lock(hashtextextended('holdfast.setting', 0)), set_config",
-        "SELECT set_config",
+        "pg_advisory_xact_lock(hashtextextended('holdfast.setting', 0)),\n       set_config",
+        "set_config",
         (SIZES, "-k", "did_not_see_them"),
     ),
     Ablation(
