@@ -75,7 +75,7 @@ def sqlite_measures(jobs: int) -> Measures:
         **{
             f"sqlite gates: {what}, {limited}": (
                 "/s",
-                lambda scenario=scenario, task=task: asyncio.run(scenario(jobs, task)),  # type: ignore[misc]
+                lambda scenario=scenario, task=task: asyncio.run(scenario(jobs, task)),  # type: ignore[misc]  # defaults bind the loop
             )
             for what, scenario in (("enqueue", scenarios.enqueue_in_bulk), ("drain", scenarios.drain))
             for limited, task in _LIMITED.items()
@@ -157,7 +157,7 @@ def postgres_measures(jobs: int, server: LocalPostgres, *, peer_python: str) -> 
         **{
             f"postgres gates: {what}, {limited}": (
                 _COSTS,
-                lambda scenario=scenario, task=task: library(scenario, task=task),  # type: ignore[misc]
+                lambda scenario=scenario, task=task: library(scenario, task=task),  # type: ignore[misc]  # defaults bind the loop
             )
             for what, scenario in (("enqueue", "bulk"), ("drain", "drain"))
             for limited, task in _LIMITED.items()

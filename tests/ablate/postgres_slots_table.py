@@ -32,6 +32,15 @@ OF_POSTGRES_SLOTS = (
         (SIZES, "-k", "do_not_exceed"),
     ),
     Ablation(
+        "P8",
+        "PostgreSQL: an operator does not wait for ever for a claim that was stopped",
+        POSTGRES + "sql/rules.sql",
+        "SELECT set_config('lock_timeout', '8s', true), pg_advisory_xact_lock("
+        "hashtextextended('holdfast.setting', 0))\n\n",
+        "SELECT pg_advisory_xact_lock(hashtextextended('holdfast.setting', 0))\n\n",
+        ("tests/attacks/test_postgres_talkative.py", "-k", "stopped"),
+    ),
+    Ablation(
         "rule 11",
         "PostgreSQL: who takes a slot alone waits for those who go the short way",
         POSTGRES + "sql/rules.sql",

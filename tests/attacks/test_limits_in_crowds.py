@@ -45,7 +45,7 @@ class _Place:
         past = "now() - interval '1 minute'"
         with psycopg.connect(self._tables.url, autocommit=True) as connection:
             connection.execute(
-                f"UPDATE {self._tables.schema}.gate SET full_at = {past}, due_at = {past} WHERE key = %s",  # type: ignore[arg-type]
+                f"UPDATE {self._tables.schema}.gate SET full_at = {past}, due_at = {past} WHERE key = %s",  # type: ignore[arg-type]  # a schema's name is in it
                 (key,),
             )
 

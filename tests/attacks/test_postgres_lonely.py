@@ -34,7 +34,7 @@ def test_who_claims_one_of_them_holds_gates_only_once(
         with psycopg.connect(postgres_tables.url) as side:
             side.execute(f"UPDATE {postgres_tables.schema}.ready SET losses = 2")  # type: ignore[call-overload]
             gates = "VALUES ('limit', 'a'), ('limit', 'z')"
-            side.execute(f"INSERT INTO {postgres_tables.schema}.gate (kind, key) {gates}")  # type: ignore[call-overload]
+            side.execute(f"INSERT INTO {postgres_tables.schema}.gate (kind, key) {gates}")  # type: ignore[call-overload]  # a schema's name is in it
             side.commit()
             side.execute(gate, ["a"])  # type: ignore[call-overload]
             fetch, waiting = Tx.fetch, list[asyncio.Future[Any]]()

@@ -86,7 +86,7 @@ async def test_jobs_without_a_limit_do_not_wait_for_one_that_is_in_somebodys_han
         ordinary = await insert(store, *(a_job() for _ in range(3)))
         with psycopg.connect(postgres_tables.url) as side:
             gate = f"{postgres_tables.schema}.gate"
-            side.execute(f"SELECT 1 FROM {gate} FOR NO KEY UPDATE")  # type: ignore[call-overload]
+            side.execute(f"SELECT 1 FROM {gate} FOR NO KEY UPDATE")  # type: ignore[call-overload]  # a schema's name is in it
             found = await store.claim_jobs(run.worker, {LANE: 10}, deadline_s=1.0)
         assert [job.id for job in found.jobs] == ordinary
         assert await states(store, waiting, behind) == [State.PARKED, State.READY]
@@ -101,7 +101,7 @@ async def test_a_claim_that_leases_nothing_before_its_patience_is_out_says_so(po
         await insert(store, a_job(gates=ONE))
         with psycopg.connect(postgres_tables.url) as side:
             gate = f"{postgres_tables.schema}.gate"
-            side.execute(f"SELECT 1 FROM {gate} FOR NO KEY UPDATE")  # type: ignore[call-overload]
+            side.execute(f"SELECT 1 FROM {gate} FOR NO KEY UPDATE")  # type: ignore[call-overload]  # a schema's name is in it
             with pytest.raises(StoreUnavailable):
                 await store.claim_jobs(run.worker, {LANE: 10}, deadline_s=0.5)
 
@@ -140,7 +140,7 @@ async def test_limited_jobs_are_claimed_beside_a_queue_that_is_paused(
         if last == 2:
             with psycopg.connect(postgres_tables.url, autocommit=True) as side:
                 ready = f"UPDATE {postgres_tables.schema}.ready SET losses = 2 WHERE queue = %s"
-                side.execute(ready, [BESIDE.queue])  # type: ignore[call-overload]
+                side.execute(ready, [BESIDE.queue])  # type: ignore[call-overload]  # a schema's name is in it
         await store.set_queue(BESIDE.queue, QueueSettings(paused=True), by="me")
         for job_id in ids:
             found = await store.claim_jobs(run.worker, {LANE: 1, BESIDE: 1}, deadline_s=60)

@@ -181,9 +181,9 @@ class Crowd:
 def audited_tables(postgres_tables: PostgresSchema) -> Iterator[PostgresSchema]:
     """Others use them afterwards."""
     with psycopg.connect(postgres_tables.url, autocommit=True) as side:
-        side.execute(AUDITED.format(schema=postgres_tables.schema))  # type: ignore[call-overload]
+        side.execute(AUDITED.format(schema=postgres_tables.schema))  # type: ignore[call-overload]  # a schema's name is in it
         yield postgres_tables
-        side.execute(AS_BEFORE.format(schema=postgres_tables.schema))  # type: ignore[call-overload]
+        side.execute(AS_BEFORE.format(schema=postgres_tables.schema))  # type: ignore[call-overload]  # a schema's name is in it
 
 
 @pytest.mark.parametrize("operated", [False, True], ids=["as the code says", "with an operator"])

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from tests.postgres.fixtures import PostgresSchema
 
+from holdfast.core.errors import StoreUnavailable
 from holdfast.core.gates import SlotGate
 from holdfast.stores.postgres import PostgresStore
 from holdfast.stores.postgres.transaction import Tx
@@ -62,3 +63,22 @@ def test_a_claim_is_not_talked_over(postgres_tables: PostgresSchema, monkeypatch
             await other.close()
 
     asyncio.run(scenario())
+
+
+def test_an_operator_does_not_wait_for_ever_for_a_claim_that_was_stopped(postgres_tables: PostgresSchema) -> None:
+    """As through a pooler, where the server does not end its transaction: others who claim wait behind the operator."""
+    place = postgres_tables
+
+    async def scenario() -> None:
+        store = PostgresStore(place.url, schema=place.schema)
+        await store.open()
+        sql = store._engine.sql
+        store._engine.sql = {**sql, "rules.alone": sql["rules.alone"].replace("'8s'", "'50ms'")}
+        with psycopg.connect(place.url) as side:
+            side.execute(sql["rules.still"].encode())
+            with pytest.raises(StoreUnavailable, match="lock timeout"):
+                await store.set_limit("bank", size=1, pace=None, by="eve")
+        assert await store.set_limit("bank", size=1, pace=None, by="eve") == (1, None), "the other one has gone"
+        await store.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))

@@ -61,8 +61,8 @@ def in_file(tmp_path: Path) -> _Place:
 def in_tables(postgres_tables: PostgresSchema) -> _Place:
     def write(statement: str) -> None:
         with psycopg.connect(postgres_tables.url, autocommit=True) as connection:
-            connection.execute(f"SET search_path TO {postgres_tables.schema}")  # type: ignore[call-overload]
-            connection.execute(statement)  # type: ignore[call-overload]
+            connection.execute(f"SET search_path TO {postgres_tables.schema}")  # type: ignore[call-overload]  # a schema's name is in it
+            connection.execute(statement)  # type: ignore[call-overload]  # it is a parameter
 
     return _Place(lambda: PostgresStore(postgres_tables.url, schema=postgres_tables.schema), write)
 

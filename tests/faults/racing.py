@@ -29,7 +29,9 @@ def in_a_pair(directory: Path, play: Callable[[Pair], Awaitable[None]]) -> None:
 
 
 async def waits_or_is_done(stores: Pair, racing: asyncio.Future[Any]) -> None:
-    is_over = lambda: racing.done() or stores.where.glance().query(_WAITING)  # noqa: E731
+    def is_over() -> object:
+        return racing.done() or stores.where.glance().query(_WAITING)
+
     await until(is_over, within_s=PATIENCE_S, what="one to wait for the other")
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.campaign.child import until
 from tests.faults.pair import Pair, pair
-from tests.faults.trial import PATIENCE_S
+from tests.faults.racing import waits_or_is_done
 
 from holdfast.core.errors import LeaseLost
 from holdfast.core.gates import SlotGate
@@ -43,12 +41,6 @@ def _in_a_pair(directory: Path, play: Callable[[Pair], Awaitable[None]]) -> None
     asyncio.run(run())
 
 
-async def _waits_or_is_done(stores: Pair, racing: asyncio.Future[Any]) -> None:
-    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    is_over = lambda: racing.done() or stores.where.glance().query(waiting)  # noqa: E731
-    await until(is_over, within_s=PATIENCE_S, what="one to wait for the other")
-
-
 def _succeed(run: Run) -> Settlement:
     return Succeed(run.id, run.token, None)
 
@@ -72,7 +64,7 @@ def test_whoever_comes_while_a_slot_is_being_freed_sees_it_free(
         settling = asyncio.ensure_future(one.settle_jobs(run.worker, [ending(run)]))
         await wait_hit("settle_jobs.inside")
         racing = asyncio.ensure_future(claim(other, elsewhere))
-        await _waits_or_is_done(stores, racing)
+        await waits_or_is_done(stores, racing)
         release("settle_jobs.inside")
         assert await settling == [Verdict.APPLIED]
         found = await racing or await claim(other, elsewhere)
@@ -97,7 +89,7 @@ def test_a_slot_that_is_freed_while_somebody_begins_to_wait_is_for_him(
         claiming = asyncio.ensure_future(claim(other, elsewhere))
         await wait_hit("claim_jobs.inside")
         racing = asyncio.ensure_future(one.settle_jobs(run.worker, [ending(run)]))
-        await _waits_or_is_done(stores, racing)
+        await waits_or_is_done(stores, racing)
         release("claim_jobs.inside")
         assert await racing == [Verdict.APPLIED]
         found = await claiming or await claim(other, elsewhere)
@@ -151,7 +143,7 @@ def test_operators_wait_for_a_claim_that_takes_slots_by_what_was_said_before(pos
         claiming = asyncio.ensure_future(claim(one, worker, 4))
         await wait_hit("claim_jobs.inside")
         saying = asyncio.ensure_future(other.set_limit("k", size=1, pace=None, by="me"))
-        await _waits_or_is_done(stores, saying)
+        await waits_or_is_done(stores, saying)
         assert not saying.done()
         release("claim_jobs.inside")
         assert [job.id for job in await claiming] == ids[:4], "it was there before"

@@ -184,7 +184,7 @@ def test_slots_are_freed_before_joins_are_locked(
             monkeypatch.setattr(passing, "_write", write)
             has_slots.set()
             await may_go_on.wait()
-            return await write(tx, *args)  # type: ignore[arg-type]
+            return await write(tx, *args)  # type: ignore[arg-type]  # a schema's name is in it
 
         monkeypatch.setattr(passing, "_write", slowly)
         claiming = asyncio.ensure_future(claim(other, another, lane=BESIDE))
@@ -239,8 +239,8 @@ def test_one_gate_in_a_slow_hand_makes_nobody_forget_the_others(
         monkeypatch.setattr(one._engine, "query", in_order)  # type: ignore[attr-defined]
         hold = f"SELECT 1 FROM {where.schema}.gate WHERE key = %s FOR NO KEY UPDATE"
         with psycopg.connect(where.url) as slow, psycopg.connect(where.url) as quick:
-            slow.execute(hold, [keys[0]])  # type: ignore[call-overload]
-            quick.execute(hold, [keys[1]])  # type: ignore[call-overload]
+            slow.execute(hold, [keys[0]])  # type: ignore[call-overload]  # a schema's name is in it
+            quick.execute(hold, [keys[1]])  # type: ignore[call-overload]  # a schema's name is in it
             pid = slow.info.backend_pid
             handing = asyncio.ensure_future(one.hand_back_worker(worker, cause=Cause.HANDED_BACK, why="stop"))
             waits = f"SELECT 1 FROM pg_stat_activity WHERE {pid} = ANY (pg_blocking_pids(pid))"

@@ -131,7 +131,7 @@ def test_who_is_judged_beside_one_of_a_larger_size_is_judged_again_when_somebody
         async def slowly(tx: Tx, *args: object) -> object:
             monkeypatch.setattr(passing, "_write", write)
             quicker.extend(job.id for job in await claim(other, another, lane=BESIDE))
-            return await write(tx, *args)  # type: ignore[arg-type]
+            return await write(tx, *args)  # type: ignore[arg-type]  # a schema's name is in it
 
         monkeypatch.setattr(passing, "_write", slowly)
         jobs = await claim(one, worker)
