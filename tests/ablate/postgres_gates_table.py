@@ -248,14 +248,6 @@ AT_POSTGRES_GATES = (
     ),
     Ablation(
         "rule 11",
-        "PostgreSQL: whoever is let go stands where he was moved to",
-        POSTGRES + "serving.py",
-        '**lanes.get(row["job_id"], {})',
-        "**{}",
-        (MOVED, "-k", "let_go_to_where"),
-    ),
-    Ablation(
-        "rule 11",
         "PostgreSQL: a gate is looked at again where somebody was in another's hand",
         POSTGRES + "sql/serving.sql",
         "CASE WHEN d.over AND (",
@@ -304,17 +296,9 @@ AT_POSTGRES_GATES = (
     ),
     Ablation(
         "order",
-        "PostgreSQL: whoever comes last in its lane waits behind the others",
-        POSTGRES + "serving.py",
-        'return not row["behind"] and row["task"] is not None and _comes_last(row)',
-        "return False",
-        _contract("last_lanes"),
-    ),
-    Ablation(
-        "order",
         "PostgreSQL: no slot is kept for a job that comes last",
-        POSTGRES + "serving.py",
-        "comes_last=last) if",
+        POSTGRES + "lines.py",
+        "comes_last=share == 0) if",
         "comes_last=False) if",
         _contract("last_lanes"),
     ),
@@ -332,7 +316,7 @@ AT_POSTGRES_GATES = (
         POSTGRES + "sweep.py",
         "            astray += strays\n",
         "",
-        (ASTRAY, "-k", "given_back"),
+        (ASTRAY, "-k", "waits_at_its_gate"),
     ),
     Ablation(
         "order",
@@ -340,7 +324,7 @@ AT_POSTGRES_GATES = (
         POSTGRES + "sweep.py",
         '    await tx.fetch("sweep.step_forward", limit)\n',
         "",
-        (ASTRAY, "-k", "earlier"),
+        (ASTRAY, "-k", "stood_at_its_gate"),
     ),
     Ablation(
         "rule 11",

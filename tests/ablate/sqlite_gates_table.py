@@ -71,18 +71,10 @@ AT_SQLITES_GATES = (
     ),
     Ablation(
         "order",
-        "SQLite: whoever comes last in its lane waits behind the others",
-        STORE + "serve.py",
-        "if comes_last and not behind and place.barrier is not Barrier.PAUSED:",
-        "if False:",
-        _contract("last_lanes"),
-    ),
-    Ablation(
-        "order",
         "SQLite: no slot is kept for a job that comes last",
         STORE + "serve.py",
-        "comes_last=comes_last)",
-        "comes_last=False)",
+        "comes_last=waiter.share == 0) if",
+        "comes_last=False) if",
         ("tests/attacks/test_lanes_that_come_last.py", "-k", "sqlite"),
     ),
     Ablation(

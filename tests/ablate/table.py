@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.ablate.ablation import Ablation
+from tests.ablate.lines_table import OF_LINES
 from tests.ablate.postgres_table import ON_POSTGRES
 from tests.ablate.redis_table import ON_REDIS
 from tests.ablate.simulation_table import IN_THE_SIMULATION
@@ -513,6 +514,7 @@ ABLATIONS = (
     *IN_THREADS,
     *UNDER_A_SUPERVISOR,
     *IN_THE_SIMULATION,
+    *OF_LINES,
     *OF_TENANTS,
     *ON_REDIS,
 )

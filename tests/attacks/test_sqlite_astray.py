@@ -8,11 +8,10 @@ from pathlib import Path
 from tests.integration.scene import scene
 
 from holdfast.core.gates import SlotGate
-from holdfast.core.queue import QueueSettings
 from holdfast.core.state import State
 from holdfast.stores.parking import BEHIND
 from holdfast.stores.sqlite import SqliteStore
-from holdfast.testing.contracts.arrange import PLENTY, QUEUE, a_job, claim, drain, enlist, finish, insert, start, state
+from holdfast.testing.contracts.arrange import PLENTY, a_job, claim, drain, enlist, finish, insert, start, state
 
 LIMIT = SlotGate("bank", 1)
 
@@ -49,20 +48,4 @@ async def test_one_whose_lane_does_not_come_last(tmp_path: Path) -> None:
     await finish(store, run)
     assert await state(store, oldest) is State.READY
     assert await state(store, other) is State.PARKED
-    await store.close()
-
-
-@scene
-async def test_who_comes_last_stays_behind(tmp_path: Path) -> None:
-    store = SqliteStore(str(tmp_path / "jobs.db"))
-    await store.open()
-    await store.set_queue(QUEUE, QueueSettings(weight=0), only=("weight",))
-    run = await start(store, gates=(LIMIT,))
-    await insert(store, a_job(gates=(LIMIT,)))
-    assert await drain(store, run.worker) == []
-    _put_behind(tmp_path / "jobs.db", "parked")
-    await store.sweep(limit=PLENTY)
-    with sqlite3.connect(tmp_path / "jobs.db") as db:
-        assert db.execute("SELECT seq >= ? FROM parked", (BEHIND,)).fetchall() == [(1,)]
-    db.close()
     await store.close()

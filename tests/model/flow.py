@@ -84,6 +84,9 @@ class Flow:
                     return False
         return job.task not in self.rules.paused_tasks and job.tenant not in self.rules.paused_tenants
 
+    def is_closed(self, gate: BreakerGate, now: float) -> bool:
+        return self.breakers.get(gate.name, CLOSED).phase(now) is Phase.CLOSED
+
     # ------------------------------------------------------------ slots
 
     def keep(self, job: NewJob, *, comes_last: bool) -> list[tuple[Place, int]]:

@@ -101,8 +101,13 @@ class FlowSteps:
             if found.next_due_in_s is None or found.next_due_in_s > 0:
                 break
         infos = dict(zip(self.asked, self.do(self.store.job_infos(list(self.asked))), strict=True))
-        follow(self.model, infos, self.asked_to_stop, will_look=found.next_due_in_s is not None)
+        follow(self.model, infos, self.asked_to_stop, self.ahead, will_look=found.next_due_in_s is not None)
         return infos
+
+    def ahead(self, job_id: JobId) -> int:
+        position = self.do(self.store.position(job_id))
+        assert position is not None, job_id
+        return position.ahead
 
     def asked_to_stop(self) -> dict[JobId, str]:
         requests = [each for worker in self.workers for each in self.do(self.store.cancel_requests(worker))]

@@ -1,11 +1,11 @@
-"""Looking after gates as a store may do it: the gates in their order, of each the oldest who wait there."""
+"""Looking after gates as a store may do it: the gates in their order, of each the oldest who wait there. Lanes and
+tenants take no turns here."""
 
 from __future__ import annotations
 
 from tests.model.model import Job, Model
 
 from holdfast.core.gates import Barrier, Passed, Place, Skipped, Waits, admit
-from holdfast.core.state import State
 from holdfast.stores.flow import Served
 
 #: Whoever was let go as a probe, or comes last, may never be claimed, and nothing tells.
@@ -48,11 +48,11 @@ def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float
             case Passed():
                 unparked += 1
                 untold |= job.lane in model.last
-                _make_ready(model, job)
+                _make_ready(model, job, place)
     return unparked, moved, None
 
 
-def _make_ready(model: Model, job: Job) -> None:
-    job.state = State.READY  # at its old place
+def _make_ready(model: Model, job: Job, place: Place) -> None:
+    model.let_go([(job, place)])
     if model.keeps(job):
         model.flow.keep(job.new, comes_last=job.lane in model.last)

@@ -18,7 +18,7 @@ from tests.model.unique import Unique
 from holdfast.core.breaker import BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import Admission, Barrier, Passed, Place, Skipped, Waits
+from holdfast.core.gates import Admission, Barrier, BreakerGate, Passed, Place, Skipped, Waits
 from holdfast.core.job import JobId, NewJob, WorkerId
 from holdfast.core.settlement import (
     UNKNOWN_TASK,
@@ -525,8 +525,24 @@ class Model:
         return job.new.queue not in self.paused
 
     def turn(self, job: Job) -> tuple[bool, int]:
-        """Where it stands among those who wait at its gate."""
+        """Where it may stand among those who wait at its gate: what is left is for those who come last. In which order
+        lanes and tenants take turns is for the contract to say; within one of them it is that of places."""
         return job.lane in self.last and job.new.queue not in self.paused, job.seq
+
+    def comes_anew(self, job: Job, at: Place) -> bool:
+        """Of one that is let go from there: whether it goes to the tail."""
+        if not job.tag or at.barrier not in (Barrier.PAUSED, Barrier.BREAKER):
+            return False
+        gates = self.flow.gates_of(job.new)
+        return all(isinstance(gate, BreakerGate) and self.flow.is_closed(gate, self.now) for gate in gates)
+
+    def let_go(self, jobs: Sequence[tuple[Job, Place]]) -> None:
+        """Those who come anew go to the tail, in this order; the others have their old places."""
+        anew = [job for job, at in jobs if self.comes_anew(job, at)]
+        for job, _ in jobs:
+            job.state = State.READY if job not in anew else State.PARKED
+        for job in anew:
+            self._to_tail(job)
 
     def replay_jobs(self, job_ids: Sequence[JobId]) -> Replayed:
         count = 0

@@ -162,7 +162,7 @@ class Hindrances:
         line, ahead = self._line(Barrier.LIMIT, gate.key, used.waiting)
         lately = self._found.lately
         until = None
-        if lately.of_limit and ahead is not None and ahead < MOST_COUNTED and not self._is_last():
+        if lately.of_limit and ahead is not None and self._is_known(ahead):
             in_s = (used.held - gate.size + 1 + ahead) * lately.over_s / lately.of_limit
             until = self.now + in_s
         self._until[Barrier.LIMIT, gate.key] = until
@@ -188,8 +188,8 @@ class Hindrances:
         waiting = 0 if used is None else used.waiting
         line, ahead = self._line(Barrier.RATE, gate.key, waiting)
         before = waiting if ahead is None else ahead
-        known = before < MOST_COUNTED and not self._is_last()
-        self._until[Barrier.RATE, gate.key] = next_s + before * gate.pace.gap_s if known else None
+        until = next_s + before * gate.pace.gap_s if self._is_known(before) else None
+        self._until[Barrier.RATE, gate.key] = until
         return Reason(
             "rate",
             f"its rate {gate.key!r} ({gate.pace}) is used up: the next run may begin in {next_s - self.now:.1f} s"
@@ -220,7 +220,9 @@ class Hindrances:
         else:
             sentence = f"its breaker {gate.name!r} is open until {moment(state.open_until)}"
             data["open_until"] = datetime.fromtimestamp(state.open_until, UTC)
-            if not (info.waiting if ahead is None else ahead):  # it tries one run then; what comes of that nobody knows
+            if not (
+                info.waiting if ahead is None else ahead + self._found.line_beside
+            ):  # it tries one run then; what comes of that nobody knows
                 self._until[Barrier.BREAKER, gate.name] = state.open_until
         return Reason("breaker", sentence + line, data)
 
@@ -228,10 +230,17 @@ class Hindrances:
         """Where it stands among those who wait there; None: it does not wait there, or not yet."""
         if self._info.reason != barrier or self._info.waits_at != key:
             return f", and {counted(waiting, 'waits', 'wait')}" if waiting else "", None
-        ahead = self._found.line_ahead
+        ahead, beside = self._found.line_ahead, self._found.line_beside
+        if beside:
+            first = f"{counted(ahead, 'comes', 'come')} first" if ahead else "it is the next"
+            return f", and {first} in its lane, which takes turns with {beside:,} of others", ahead
         if ahead:
             return f", and {counted(ahead, 'comes', 'come')} first", ahead
         return "" if barrier is Barrier.BREAKER else ", and it is the next", ahead
+
+    def _is_known(self, ahead: int) -> bool:
+        """Whether so many come before it, and nobody else."""
+        return ahead < MOST_COUNTED and not self._found.line_beside and not self._is_last()
 
     def _is_last(self) -> bool:
         """In a lane of weight 0 it stands behind all others, also behind those who are yet to come."""

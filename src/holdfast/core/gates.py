@@ -7,7 +7,7 @@ that finds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
@@ -201,6 +201,18 @@ def kept_slots(candidate: Candidate, slots: Iterable[Place], *, comes_last: bool
     gates = [gate for gate in candidate.gates if isinstance(gate, SlotGate)]
     replacing = {gate.key for gate in gates if gate.when_full is WhenFull.REPLACE}
     return tuple(place for place in limits if place.key in replacing)
+
+
+def comes_anew(candidate: Candidate, place: Place, takes: Collection[Place], rules: Rules) -> bool:
+    """Whether a job with a tag that is let go from there gets a new one, as if it came now.
+
+    Whoever waited because of a pause or an open breaker is let go with all others of it: at their old places they would
+    go before everybody who came since. Not so the one that is to try the breaker, for whom others wait; nor jobs with
+    limits or rates, of which no more are let go at once than these allow.
+    """
+    if place.barrier not in (Barrier.PAUSED, Barrier.BREAKER) or any(each.barrier is Barrier.BREAKER for each in takes):
+        return False
+    return all(isinstance(gate, BreakerGate) for gate in gates_of(candidate, rules))
 
 
 def admit(candidates: Sequence[Candidate], usage: Usage) -> list[Admission]:

@@ -1,4 +1,5 @@
-"""Fair shares between the tenants of a lane: which tag a job is given, by which its lane is ordered.
+"""Fair shares between the tenants of a lane: which tag a job is given, by which its lane is ordered; so it is among
+those of a lane who wait at a gate.
 
 Start-time fair queueing. A lane has come as far as the largest tag that was ever claimed from it (`reached`). A job's
 tag is that, or one job's cost behind the tenant's last tag, whichever is later: so a tenant that has nothing waiting is
@@ -20,6 +21,8 @@ NO_TENANT: Final = ""
 """In a queue with tenants, all jobs without one are one tenant."""
 LIGHTEST: Final = 0.01
 HEAVIEST: Final = 100.0
+FURTHEST_TAG: Final = 1 << 60
+"""Tags of those who wait at a gate are smaller than this."""
 _FIRST: Final = 1  # tags begin here: 0 is for jobs without
 
 
@@ -55,3 +58,20 @@ def next_tag(reached: int | None, last: int | None, cost: int, *, waiting: bool)
     if last <= base:
         return max(base, last + cost)
     return last + cost if waiting else base
+
+
+def line_tag(*, reached: int, head: int | None, before: int | None, after: int | None, cost: int) -> int:
+    """The tag of a job that begins to wait at a gate, by which those of its lane are let go there.
+
+    `reached`: the largest tag of its lane that was let go there while somebody waited; `head`: that of the next.
+    `before` and `after`: of its tenant's jobs there, the one that came last before it and the one that came next after
+    it; so whoever comes back to its place does not wait at the tail. A tenant whose jobs do not wait here is one of its
+    costs away, and a hair less, so that it comes before the next job of any other of its weight. Nobody has to be
+    remembered for that.
+    """
+    if after is not None:
+        return after
+    if before is not None:
+        return min(before + cost, FURTHEST_TAG - 1)
+    furthest_behind = (head or 0) - cost_of(LIGHTEST)  # what is remembered may be lost: nobody is overtaken for long
+    return min(max(reached, furthest_behind, 0) + cost - 1, FURTHEST_TAG - 1)

@@ -92,7 +92,10 @@ class Circumstances(NamedTuple):
     holds: frozenset[Place] = frozenset()
     """Slots that it has: of one that is ready, those that are kept for its turn."""
     line_ahead: int = 0
-    """Of a parked job: those who wait where it does and come first, counted so far as reports count."""
+    """Of a parked job: those of its lane who wait where it does and come first, counted so far as reports count."""
+    line_beside: int = 0
+    """Of a parked job: those of other lanes who wait there and take turns with its own, counted so far as reports
+    count."""
     lately: Lately = NOTHING_LATELY
     """What has ended lately."""
 

@@ -35,7 +35,7 @@ def look(info: JobInfo, *gates: Gate, weight: float = 1.0, **given: Any) -> Hind
     """One worker, nothing paused, nothing in use, unless it is said."""
     worker = WorkerInfo(uuid4(), "here", 1, 1, (), AT, AT + timedelta(seconds=given.pop("lease_s", 10)), 0)
     found = Circumstances(
-        gates, **{name: given.pop(name) for name in ("holds", "line_ahead", "lately") if name in given}
+        gates, **{name: given.pop(name) for name in ("holds", "line_ahead", "line_beside", "lately") if name in given}
     )
     queue = QueueInfo("q", 1, 0, 0, 0, 0, 0, True, None, {5: 1}, QueueSettings(weight=weight))
     used = {each.place: each for each in given.pop("used", ())}
@@ -71,6 +71,15 @@ def test_at_a_limit_it_is_told_who_comes_first_and_the_pace_of_the_limit() -> No
     assert far == ([f"{full}, and 10,000+ come first"], None), "nobody has counted them"
     last = parked(ONE, at=AT_ONE, used=[FULL], lately=lately, weight=0)
     assert last == ([f"{full}, and it is the next"], None), "whoever comes goes before it"
+
+
+def test_it_is_told_that_other_lanes_take_turns_and_nobody_knows_when() -> None:
+    full, turns = "is parked: its limit 'one' is full: 2 of 2 run", "in its lane, which takes turns with 850 of others"
+    given: dict[str, Any] = {"used": [FULL], "lately": Lately(60.0, 0, 6), "line_beside": 850}
+    assert parked(ONE, at=AT_ONE, **given) == ([f"{full}, and it is the next {turns}"], None)
+    assert parked(ONE, at=AT_ONE, **given, line_ahead=3) == ([f"{full}, and 3 come first {turns}"], None)
+    _, in_s = parked(HOURLY, at=AT_HOURLY, used=[SPENT], line_beside=1)
+    assert in_s is None
 
 
 def test_a_limit_that_was_made_smaller_has_to_become_emptier_first() -> None:

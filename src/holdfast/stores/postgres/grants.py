@@ -31,6 +31,7 @@ _ENQUEUE: dict[str, str] = {
     "tenant_note": "INSERT",
     "unique_key": "INSERT, UPDATE",
     "gate": "INSERT, UPDATE, DELETE",
+    "turn": "INSERT, UPDATE, DELETE",
     "active": "UPDATE",
     "done": "INSERT",
     **dict.fromkeys((*_WAITING, *_ATTACHED), "INSERT, UPDATE, DELETE"),
@@ -84,10 +85,21 @@ _ENQUEUING = (
     "insert_gated_jobs",
     "take_keys",
     "take_seen_unique",
+    "line_tag",
     *_FAIR,
 )
 #: Whoever ends a job may free what others wait for.
-_SERVING = (*_ENQUEUING, "hold_gates", "look_after", "said", "is_alone", "take_slots", "give_slots", "keep_out")
+_SERVING = (
+    *_ENQUEUING,
+    "hold_gates",
+    "look_after",
+    "lanes_at",
+    "said",
+    "is_alone",
+    "take_slots",
+    "give_slots",
+    "keep_out",
+)
 _FUNCTIONS = {
     "dashboard": ("clock",),
     "api": _SERVING,

@@ -39,8 +39,6 @@ async def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collec
     settings = changed(current, settings, only)
     await tx.fetch("queues.put", queue, *to_row(settings))
     await record_change(tx, by, "queue", queue, queue_words(current), queue_words(settings))
-    if last_priorities(settings) != last_priorities(current):
-        await tx.fetch("serving.step_forward", queue)
     tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED
 
 

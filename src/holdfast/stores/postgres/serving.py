@@ -1,4 +1,4 @@
-"""Looks after those who wait at gates that are due: whoever may pass is let go, the oldest first.
+"""Looks after those who wait at gates that are due: whoever may pass is let go, each in its turn (`core.turns`).
 
 A slot goes with the one who is let go, so that nobody who comes later overtakes him (decision 0006); tokens and probes
 are taken at the claim. A few gates at a time, each time in a short transaction.
@@ -9,36 +9,22 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.errors import StoreUnavailable
-from holdfast.core.gates import (
-    Admission,
-    Barrier,
-    Candidate,
-    Passed,
-    Place,
-    Rules,
-    Skipped,
-    Usage,
-    Waits,
-    admit,
-    kept_slots,
-    size_of,
-)
-from holdfast.core.gates_text import read_gates
-from holdfast.core.queue import share_of
+from holdfast.core.gates import Barrier, Place, Rules, size_of
 from holdfast.core.state import State
+from holdfast.core.turns import Remembered
 from holdfast.stores.base import Hint
 from holdfast.stores.flow import Served
 from holdfast.stores.gate_rows import places_of_rows
+from holdfast.stores.postgres import transaction
 from holdfast.stores.postgres.end import Ending, end_jobs
-from holdfast.stores.postgres.holding import Held, hold, keep_out, moment, places_for, read_rules
+from holdfast.stores.postgres.holding import hold, keep_out, moment, places_for, read_rules
+from holdfast.stores.postgres.lines import LetGo, Outcome, candidate_of, judge
 from holdfast.stores.postgres.passing import place_of, replace_others
 from holdfast.stores.postgres.transaction import Tx
-from holdfast.stores.queue_rows import from_row
 
 if TYPE_CHECKING:
     from asyncpg import Record
@@ -50,7 +36,6 @@ _GATES, _WAITERS = 10, 100
 #: Gates in somebody's hand that one call waits for.
 _AWAITED = 3
 _PAGE = 500
-_SOON_S, _AGAIN_S = 0.001, 5.0
 SERVED_AT_ONCE = 1000
 """Waiters that are let go right after what has freed their slots; others follow."""
 
@@ -106,7 +91,7 @@ async def serve(
 
 async def _serve(engine: Engine, verb: str, places: Sequence[Place], limit: int) -> tuple[Count, set[Place]]:
     """Also where more may be done at once."""
-    serving = partial(_serve_some, places=places, limit=limit)
+    serving = partial(_serve_some, places=places, limit=limit, tenanted=engine.tenanted)
     found, tx = await engine.transact(verb, engine.verbs, serving)
     await look_after(engine, tx.freed)
     return found
@@ -157,138 +142,36 @@ def columns_of(places: Collection[Place]) -> tuple[list[Barrier], list[str]]:
     return [place.barrier for place in places], [place.key for place in places]
 
 
-class _Line:
-    """What becomes of those who wait at some gates, to be written at once."""
-
-    def __init__(self) -> None:
-        self.let_go: list[tuple[Record, tuple[Place, ...]]] = []
-        """With the slots that they take."""
-        self.moved: list[tuple[Record, Waits]] = []
-        self.stepped_behind: list[Record] = []
-        """Those who come last, met before others: they have to let these go first."""
-        self.skipped: list[tuple[Record, Skipped]] = []
-        self.due: dict[Place, float | None] = {}
-        """When to look at the gates again that were served."""
-        self.over: set[Place] = set()
-        """Those of them where nobody is left of all that we saw."""
-        self.spent: set[str] = set()
-        """Rates of which tokens are meant for those who were let go."""
-        self.probed: set[Place] = set()
-        """Breakers that are to be tried by one who was let go."""
-        self.left_to_last = False
-        """Whether somebody was let go to whom slots are left, and none is kept."""
-        self.full_at: dict[str, float] = {}
-        """Of rates whose pace was made quicker."""
-
-    def untold(self, place: Place) -> bool:
-        """Whether somebody was let go as a probe, or for what is left of a limit: he has nothing that he would free."""
-        return place in self.probed or (self.left_to_last and place.barrier is Barrier.LIMIT)
-
-    def __len__(self) -> int:
-        return len(self.let_go) + len(self.moved) + len(self.skipped) + len(self.stepped_behind)
-
-
-async def _serve_some(tx: Tx, places: Sequence[Place], limit: int) -> tuple[Count, set[Place]]:
+async def _serve_some(tx: Tx, places: Sequence[Place], limit: int, tenanted: set[str]) -> tuple[Count, set[Place]]:
     await tx.fetch("rules.still")  # else somebody is judged by what is not said any more, and nobody looks at him again
     rules = await read_rules(tx)
     many = min(limit, _WAITERS)
-    preview = [_candidate(row) for row in await tx.fetch("serving.preview", *columns_of(places), many)]
+    preview = [candidate_of(row) for row in await tx.fetch("serving.preview", *columns_of(places), many)]
     held = await hold(tx, places_for(preview, rules) | set(places), [], rules)
-    line = _Line()
+    line = Outcome()
     for place in places:
         waiters = await tx.fetch("serving.line", *place, many)
-        line.due[place] = _judge(place, waiters, held, line, limit=limit, many=many)
+        tenanted.update(row["queue"] for row in waiters if row["tag"])
+        line.due[place] = judge(place, waiters, held, line, limit=limit)
     again = {place for place, at in line.due.items() if at == held.usage.now}
     await keep_out(tx, held, (verdict for _, verdict in line.moved))
     await _write(tx, line, again, rules)
     return Count(len(line.let_go), len(line) - len(line.let_go)), again
 
 
-def _candidate(row: Record) -> Candidate:
-    return Candidate(row["task"], row["queue"], row["tenant"], read_gates(row["gates"]))
-
-
-def _judge(place: Place, waiters: Sequence[Record], held: Held, line: _Line, *, limit: int, many: int) -> float | None:
-    """Go along the line up to the first who has to stay; when to come again."""
-    now = held.usage.now
-    if place.barrier is not Barrier.PAUSED and (early := [row for row in waiters if _is_early(row)]):
-        line.stepped_behind += early
-        return now
-    for row in waiters:
-        if len(line) >= limit:
-            return now
-        if row["task"] is None:  # its claim will tell
-            line.let_go.append((row, ()))
-            continue
-        candidate = _candidate(row)
-        if not places_for([candidate], held.usage.rules) <= held.places:  # he came after we had looked
-            return now
-        last = _comes_last(row)
-        verdict = _ask(candidate, held.usage, served=row["served"])
-        if isinstance(verdict, Passed):
-            slots = kept_slots(candidate, verdict.takes, comes_last=last) if row["served"] else ()
-            line.let_go.append((row, slots))
-            line.left_to_last |= last
-            line.spent.update(verdict.spends)
-            if row["served"]:
-                line.probed.update(each for each in verdict.takes if each.barrier is Barrier.BREAKER)
-        elif isinstance(verdict, Skipped):
-            line.skipped.append((row, verdict))
-        elif verdict.at == place:
-            if place.barrier is Barrier.RATE and place.key not in line.spent:
-                # Its pace may be quicker now. What others have spent here is not spent before their claim.
-                line.full_at[place.key] = held.usage.full_at[place.key]
-            if verdict.until is None and line.untold(place):  # if he is never claimed, nobody would tell
-                return now + _AGAIN_S
-            return None if verdict.until is None else max(verdict.until, now + _SOON_S)
-        else:
-            if verdict.until is None and line.untold(verdict.at):  # the same for whoever goes on to that gate
-                verdict = verdict._replace(until=now + _AGAIN_S)
-            line.moved.append((row, verdict))
-    if len(waiters) == many:
-        return now
-    line.over.add(place)
-    return None
-
-
-def _comes_last(row: Record) -> bool:
-    """Started only when nothing else is ready: it gets what is left, and nothing is kept for it until it runs."""
-    if not row["served"] or row["weight"] is None or (row["weight"] and row["weights"] is None):
-        return False
-    settings = from_row(paused=False, high=None, low=None, weight=row["weight"], weights=row["weights"])
-    return not share_of(settings, row["priority"])
-
-
-def _is_early(row: Record) -> bool:
-    return not row["behind"] and row["task"] is not None and _comes_last(row)
-
-
-def _ask(candidate: Candidate, usage: Usage, *, served: bool) -> Admission:
-    """Nothing is kept for one whom nobody claims: he takes what he needs at his claim, or waits again."""
-    if not served:
-        usage = replace(usage, held=dict(usage.held), full_at=dict(usage.full_at))
-    [verdict] = admit([candidate], usage)
-    return verdict
-
-
-async def _write(tx: Tx, line: _Line, again: set[Place], rules: Rules) -> None:
-    gone = [row for row, _ in line.let_go] + [row for row, _ in line.skipped]
-    found = await tx.fetch("serving.unpark", [row["job_id"] for row in gone]) if gone else ()
-    lanes = {job_id: {"queue": queue, "priority": priority} for job_id, queue, priority in found}
+async def _write(tx: Tx, line: Outcome, again: set[Place], rules: Rules) -> None:
+    gone = [each.row for each in line.let_go] + [row for row, _ in line.skipped]
+    if gone:
+        await tx.fetch("serving.unpark", [row["job_id"] for row in gone])
     for row in gone:
-        tx.parked(row["counted"], -1)
+        tx.parked(row["lane_queue"], -1)
     slots = [
-        (row["job_id"], *place, size_of(place, _candidate(row), rules))
-        for row, places in line.let_go
+        (row["job_id"], *place, size_of(place, candidate_of(row), rules))
+        for row, places, _ in line.let_go
         for place in places
     ]
     await tx.many("serving.give_slots", slots)
-    await tx.enter_ready(
-        [
-            place_of(row)._replace(attached=row["attached"] or bool(places), **lanes.get(row["job_id"], {}))
-            for row, places in line.let_go
-        ]
-    )
+    await tx.enter_ready([_place_of(each) for each in line.let_go])
     await end_jobs(
         tx,
         [
@@ -296,9 +179,8 @@ async def _write(tx: Tx, line: _Line, again: set[Place], rules: Rules) -> None:
             for row, verdict in line.skipped
         ],
     )
-    if line.stepped_behind:
-        await tx.fetch("serving.step_behind", [row["job_id"] for row in line.stepped_behind])
     await tx.many("serving.move", [(row["job_id"], *verdict.at) for row, verdict in line.moved])
+    await _keep_turns(tx, line)
     await tx.many("serving.fill", [(key, moment(full_at)) for key, full_at in line.full_at.items()])
     due = [
         (*place, None if at is None else moment(at), place in line.over, place in again)
@@ -313,3 +195,15 @@ async def _write(tx: Tx, line: _Line, again: set[Place], rules: Rules) -> None:
     await replace_others(tx, [(row["job_id"], verdict) for row, verdict in line.moved])
     if later or any(at is not None for at in line.due.values()):
         tx.hints |= Hint.TIMER
+
+
+def _place_of(let_go: LetGo) -> transaction.Place:
+    place = place_of(let_go.row)._replace(attached=let_go.row["attached"] or bool(let_go.slots))
+    return place._replace(tag=0, seq=None) if let_go.anew else place
+
+
+async def _keep_turns(tx: Tx, line: Outcome) -> None:
+    kept = [(*place, *lane, *known) for place, lane, known in line.turns if known != Remembered()]
+    await tx.many("serving.keep_turns", kept)
+    over = [(*place, *lane) for place, lane, known in line.turns if known == Remembered()]
+    await tx.many("serving.forget_turns", over)

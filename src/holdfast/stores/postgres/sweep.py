@@ -60,7 +60,7 @@ async def sweep_gates(engine: Engine, *, limit: int) -> tuple[int, int]:
         if freed:
             late.add(place)
             await engine.query("serving.look_after", *columns_of([place]), False)
-    neglected, astray = await _neglected(engine, last)
+    neglected, astray = await _neglected(engine)
     if astray:
         await engine.query("serving.step_back", astray[:limit])
     for place in neglected[:limit]:
@@ -111,7 +111,7 @@ async def _hand_on(tx: Tx, *, place: Place, last: Sequence[JobId]) -> None:
     await tx.fetch("serving.drop_kept_in_vain", *place, last)
 
 
-async def _neglected(engine: Engine, last: Lanes) -> tuple[list[Place], list[JobId]]:
+async def _neglected(engine: Engine) -> tuple[list[Place], list[JobId]]:
     """Gates that somebody waits at who could go on, and that nothing has made due; and those who stand behind others
     for no reason. By a look without holding them."""
     found: list[Place] = []
@@ -119,18 +119,18 @@ async def _neglected(engine: Engine, last: Lanes) -> tuple[list[Place], list[Job
     for barrier in Barrier:
         after: str | None = ""
         while after is not None:
-            rows, strays = await engine.snapshot(partial(_page, barrier=barrier, after=after, last=last))
+            rows, strays = await engine.snapshot(partial(_page, barrier=barrier, after=after))
             after = rows[-1]["key"] if len(rows) == _PAGE else None
             astray += strays
             found += await engine.snapshot(partial(_look, barrier=barrier, rows=rows))
     return found, astray
 
 
-async def _page(tx: Tx, *, barrier: Barrier, after: str, last: Lanes) -> tuple[Sequence[Record], list[JobId]]:
+async def _page(tx: Tx, *, barrier: Barrier, after: str) -> tuple[Sequence[Record], list[JobId]]:
     """Some of the gates that somebody waits at, with the first of each line; and who is astray there."""
     rows = await tx.fetch("serving.waited_at", barrier, after, _PAGE)
     keys = [row["key"] for row in rows]
-    return rows, [row[0] for row in await tx.fetch("serving.astray", barrier, keys, _COMPARED, *last)] if rows else []
+    return rows, [row[0] for row in await tx.fetch("serving.astray", barrier, keys, _COMPARED)] if rows else []
 
 
 async def _look(tx: Tx, *, barrier: Barrier, rows: Sequence[Record]) -> list[Place]:
@@ -168,6 +168,7 @@ async def _forget(engine: Engine, many: int) -> None:
         held = await tx.fetch("serving.hold_some", await tx.value("serving.somewhere"), many)
         if held:
             await tx.fetch("serving.forget", [row[0] for row in held])
+        await tx.fetch("serving.forget_empty_lanes", many)
 
     await engine.transact("sweep", engine.verbs, forget)
 

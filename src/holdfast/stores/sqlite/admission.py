@@ -3,37 +3,16 @@ after."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, assert_never
+from typing import assert_never
 from uuid import UUID
 
-from holdfast.core.gates import Admission, Candidate, Passed, Place, Skipped, Waits
+from holdfast.core.gates import Admission, Passed, Place, Skipped, Waits
 from holdfast.core.state import State
 from holdfast.stores.sqlite.end import Ending, end_jobs
 from holdfast.stores.sqlite.gates import SQL, free_slots, make_due, park
-from holdfast.stores.sqlite.transaction import ReadyRow, Tx
+from holdfast.stores.sqlite.lines import Standing, tag_in_line
+from holdfast.stores.sqlite.transaction import Tx
 from holdfast.stores.sqlite.waiting import cancel_job
-
-
-class Standing(NamedTuple):
-    """A job before its gates, with its place in the queue. It has left `ready`, or is parked."""
-
-    job_id: bytes
-    queue: str
-    priority: int
-    tag: int
-    seq: int
-    attempt: int
-    losses: int
-    crashes: int
-    candidate: Candidate
-    parked: bool = False
-
-    @property
-    def ready(self) -> ReadyRow:
-        """Its old place."""
-        return (
-            self.queue, self.priority, self.tag, self.seq, self.job_id, self.attempt, self.losses, self.crashes,
-        )  # fmt: skip
 
 
 def hold_back(tx: Tx, job: Standing, admission: Admission) -> None:
@@ -42,10 +21,12 @@ def hold_back(tx: Tx, job: Standing, admission: Admission) -> None:
         case Waits(at=at, until=until, replaces=replaces):
             if job.candidate.has:
                 free_slots(tx, [job.job_id])
+            tenant = job.candidate.tenant
+            line = tag_in_line(tx, at, job.lane, tag=job.tag, tenant=tenant, seq=job.seq)
             if job.parked:
-                tx.db.execute(SQL["park_elsewhere"], (*at, job.seq, job.job_id))
+                tx.db.execute(SQL["park_elsewhere"], (*at, job.seq, *job.lane[1:], tenant, line, job.job_id))
             else:
-                park(tx, (job.job_id, *at, job.tag, job.seq, job.attempt, job.losses, job.crashes), job.queue)
+                park(tx, (*at, job.tag, job.seq, *job.again, job.priority, tenant, line), job.queue)
             if until is not None:
                 make_due(tx, at, until)
             if replaces:

@@ -24,7 +24,7 @@ def circumstances(db: sqlite3.Connection, job_id: JobId, *, now: float) -> Circu
     gates, queue, priority, losses, reason, limit = row
     awaited = db.execute(SQL["waits_for"], (job_id.bytes, MOST_NAMED)).fetchall()
     held = db.execute(SQL["holds"], (job_id.bytes,)).fetchall()
-    (ahead,) = db.execute(SQL["line_ahead"], (job_id.bytes, MOST_COUNTED)).fetchone()
+    ahead, beside = db.execute(SQL["line"], (job_id.bytes, MOST_COUNTED)).fetchone() or (0, 0)
     if reason != Barrier.LIMIT:
         limit = None
     bounds = {"since": now - LATELY_S, "still_since": now - STILL_S, "most": MOST_ENDED}
@@ -36,5 +36,6 @@ def circumstances(db: sqlite3.Connection, job_id: JobId, *, now: float) -> Circu
         alone=alone(losses),
         holds=frozenset(Place(Barrier(kind), key) for kind, key in held),
         line_ahead=ahead,
+        line_beside=min(beside, MOST_COUNTED),
         lately=Lately(now - since, *counts),
     )

@@ -17,9 +17,10 @@ from holdfast.core.settlement import UNKNOWN_TASK
 from holdfast.core.state import State
 from holdfast.stores.base import Claim, Hint
 from holdfast.stores.rule_rows import rules_of
-from holdfast.stores.sqlite.admission import Standing, hold_back
+from holdfast.stores.sqlite.admission import hold_back
 from holdfast.stores.sqlite.end import Ending, bury_headless, end_jobs
 from holdfast.stores.sqlite.gates import read_usage, slots_of, take
+from holdfast.stores.sqlite.lines import Standing
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tenants import reach
 from holdfast.stores.sqlite.transaction import Tx

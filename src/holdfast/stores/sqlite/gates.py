@@ -14,7 +14,6 @@ from holdfast.core.gates import Barrier, Candidate, Passed, Place, Rules, Usage,
 from holdfast.core.gates_text import read_gates
 from holdfast.stores.base import Hint
 from holdfast.stores.gate_rows import places_of_rows, seconds_of
-from holdfast.stores.parking import BEHIND
 from holdfast.stores.rule_rows import rules_of
 from holdfast.stores.sqlite import breakers
 from holdfast.stores.sqlite.statements import load
@@ -90,18 +89,14 @@ def free_left_to_last(tx: Tx, queue: str, priorities: Sequence[int]) -> None:
                 tx.freed[place] = None
 
 
-def step_forward(tx: Tx, queue: str) -> None:
-    """Who stands behind the others of a line because its lane came last has its place again."""
-    tx.db.execute(SQL["step_forward"], (queue, BEHIND))
-
-
 def note_freed(tx: Tx, rows: Iterable[tuple[str, str]]) -> None:
     """From rows of `slot` that are gone."""
     tx.freed.update(dict.fromkeys(places_of_rows(rows)))
 
 
 def park(tx: Tx, row: tuple[Any, ...], queue: str) -> None:
-    """(job_id, reason, key, tag, seq, attempt, losses, crashes) of a job that has left where it was."""
+    """(reason, key, tag, seq, job_id, attempt, losses, crashes, priority, tenant, line) of a job that has left where
+    it was."""
     tx.db.execute(SQL["park"], (*row, tx.now, queue))
     tx.entered_parked(queue, 1)
 

@@ -14,7 +14,7 @@ from holdfast.stores.base import Hint
 from holdfast.stores.job_reports import value_of
 from holdfast.stores.queue_rows import changed, from_row, rates_of, to_row
 from holdfast.stores.rule_rows import queue_words
-from holdfast.stores.sqlite.gates import free_left_to_last, free_reserved, step_forward
+from holdfast.stores.sqlite.gates import free_left_to_last, free_reserved
 from holdfast.stores.sqlite.rules import record_change
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.transaction import Tx
@@ -28,12 +28,9 @@ def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[s
     settings = changed(before, settings, only)
     tx.db.execute(SQL["set"], (queue, *to_row(settings)))
     record_change(tx, by=by, what="queue", name=queue, before=queue_words(before), after=queue_words(settings))
-    last = last_priorities(settings)
-    if last != last_priorities(before):
-        step_forward(tx, queue)
     if settings.paused:
         free_reserved(tx, queue)
-    elif last:
+    elif last := last_priorities(settings):
         free_left_to_last(tx, queue, last)
     tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED
 

@@ -1,29 +1,33 @@
-"""serve_gates: whoever waits at a gate that may let it pass becomes ready at its old place; so it is with slots that
-were freed, in the transaction that freed them (decision 0006)."""
+"""serve_gates: whoever waits at a gate that may let it pass becomes ready, mostly at its old place; so it is with slots
+that were freed, in the transaction that freed them (decision 0006)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
 
-from holdfast.core.gates import Admission, Barrier, Candidate, Passed, Place, Usage, Waits, admit, kept_slots
-from holdfast.core.gates_text import read_gates
-from holdfast.core.queue import last_priorities
+from holdfast.core.fairness import Lane
+from holdfast.core.gates import Admission, Barrier, Passed, Place, Usage, Waits, admit, comes_anew, kept_slots
+from holdfast.core.queue import QueueSettings, share_of
 from holdfast.stores.flow import Served
 from holdfast.stores.parking import BEHIND, LATE_S
 from holdfast.stores.queue_rows import from_row
-from holdfast.stores.sqlite.admission import Standing, hold_back, unpark
+from holdfast.stores.sqlite.admission import hold_back, unpark
 from holdfast.stores.sqlite.end import bury_headless
 from holdfast.stores.sqlite.gates import SQL as GATES
 from holdfast.stores.sqlite.gates import make_due, note_freed, read_rules, read_usage
+from holdfast.stores.sqlite.lines import SQL as LINES
+from holdfast.stores.sqlite.lines import Line
 from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("serve")
 
 #: Of one gate, in one transaction: everybody else waits for it.
 SERVED_AT_ONCE: Final = 1000
-_FEW, _MANY = 2, 200  # waiters read at once: mostly one goes, and the next one stays
 _COMPARED = 10_000  # of those who stand behind others: so many does a sweep look at
 _SOON_S = 0.001
 _UNTOLD_S = 5.0  # whoever was let go without a slot, and is never claimed, frees nothing that would tell
@@ -94,17 +98,14 @@ def sweep_gates(tx: Tx, *, limit: int) -> tuple[int, bool]:
 def _step_forward(tx: Tx, *, limit: int) -> None:
     """Who stands behind others for no reason, as programs of earlier versions leave them, has its place again."""
     tx.db.execute(SQL["step_forward_in_lanes"], (BEHIND, limit))
-    queues: dict[str, _Queue] = {}
-    for job_id, queue, priority in tx.db.execute(SQL["astray"], (BEHIND, _COMPARED)).fetchall():
-        if queue not in queues:
-            queues[queue] = _queue(tx, queue)
-        if priority not in queues[queue].last:
-            tx.db.execute(SQL["step_back"], (BEHIND, job_id))
+    for (job_id,) in tx.db.execute(SQL["astray"], (BEHIND, _COMPARED)).fetchall():
+        tx.db.execute(SQL["step_back"], (BEHIND, job_id))
 
 
 def sweep_slots(tx: Tx, *, limit: int) -> int:
     """Slots of jobs that neither run nor are about to, and gates of which nothing has to be known any more."""
     tx.db.execute(SQL["forget_gates"], (tx.now, limit))
+    tx.db.execute(LINES["forget_empty"], (limit,))
     freed = tx.db.execute(SQL["stale_slots"], (limit,)).fetchall()
     note_freed(tx, freed)
     return len(freed)
@@ -114,75 +115,67 @@ def _place(row: tuple[str, str]) -> Place:
     return Place(Barrier(row[0]), row[1])
 
 
-class _Queue(NamedTuple):
-    """Who comes for those who wait, by queue."""
+def _share_of(tx: Tx) -> Callable[[Lane], float | None]:
+    """The shares of lanes; None where nobody comes for their jobs."""
+    settings: dict[str, QueueSettings | None] = {}
 
-    served: bool
-    last: frozenset[int]
-    """Priorities of which jobs are started only when nothing else is ready."""
+    def share(lane: Lane) -> float | None:
+        if lane.queue not in settings:
+            (served,) = tx.db.execute(SQL["is_served"], (lane.queue,)).fetchone()
+            row = tx.db.execute(SQL["weights"], (lane.queue,)).fetchone()
+            settings[lane.queue] = (from_row(*row) if row else QueueSettings()) if served else None
+        found = settings[lane.queue]
+        return None if found is None else share_of(found, lane.priority)
 
-
-def _queue(tx: Tx, queue: str) -> _Queue:
-    (served,) = tx.db.execute(SQL["is_served"], (queue,)).fetchone()
-    weights = tx.db.execute(SQL["weights"], (queue,)).fetchone()
-    return _Queue(bool(served), frozenset(last_priorities(from_row(*weights)) if weights else ()))
+    return share
 
 
 def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
-    """Let the oldest who wait here go, until one has to go on waiting. Tokens and probes are only counted, not taken:
-    that is for the claim to do. So it is with slots for jobs of lanes that come last: they get what is left, and keep
-    nothing from the others until they run (decision 0140)."""
-    looked = unparked = moved = 0
+    """Let those who wait here go, each in its turn, until one has to go on waiting. Tokens and probes are only counted,
+    not taken: that is for the claim to do. So it is with slots for jobs of lanes that come last: they get what is left,
+    and keep nothing from the others until they run (decision 0140)."""
+    line = Line(tx, place, _share_of(tx))
+    outcome = _go_along(tx, place, line, most=most)
+    line.keep()
+    return outcome
+
+
+def _go_along(tx: Tx, place: Place, line: Line, *, most: int) -> _Outcome:
+    unparked = moved = 0
     kept_nothing = False
-    usage: Usage | None = None
-    queues: dict[str, _Queue] = {}
-    while looked < most:
-        count = min(_FEW if not looked else _MANY, most - looked)
-        rows = tx.db.execute(SQL["waiters"], (*place, count)).fetchall()
-        if not rows:
+    usage = Usage(tx.now, rules=read_rules(tx.db))
+    for _ in range(most):
+        waiter = line.next(partial(read_usage, tx, usage))
+        if waiter is None:
             return _Outcome(unparked, moved, None)
-        if usage is None:
-            usage = Usage(tx.now, rules=read_rules(tx.db))
-        waiters = [_waiter(row) for row in rows]
-        read_usage(tx, usage, [waiter.candidate for waiter, _ in waiters])
-        stepped_behind = False
-        for waiter, behind in waiters:
-            if behind and stepped_behind:
-                break  # among those there may be older ones
-            looked += 1
-            if not waiter.candidate.task:
-                unpark(tx, waiter)
-                bury_headless(tx, waiter.job_id, waiter.attempt)
-                continue
-            if waiter.queue not in queues:
-                queues[waiter.queue] = _queue(tx, waiter.queue)
-            # Nobody waits for a job that nobody comes for: it takes what it needs when it is claimed, or waits again.
-            served = queues[waiter.queue].served
-            comes_last = served and waiter.priority in queues[waiter.queue].last
-            if comes_last and not behind and place.barrier is not Barrier.PAUSED:
-                tx.db.execute(SQL["step_behind"], (BEHIND, waiter.job_id))
-                stepped_behind = True
-                moved += 1
-                continue
-            at_gates = usage if served else replace(usage, held=dict(usage.held), full_at=dict(usage.full_at))
-            [admission] = admit([waiter.candidate], at_gates)
-            if isinstance(admission, Waits) and admission.at == place:
-                if place.barrier is Barrier.RATE and not unparked:
-                    # Its pace may have been made quicker; what others here have spent is not spent before their claim.
-                    tx.db.execute(GATES["spend"], (place.key, usage.full_at[place.key]))
-                untold = kept_nothing or (bool(unparked) and place.barrier is Barrier.BREAKER)
-                return _Outcome(unparked, moved, _again_at(tx, admission, untold=untold))
-            if not isinstance(admission, Passed):
-                hold_back(tx, waiter, _looked_after(tx, admission, untold=kept_nothing))
-                moved += isinstance(admission, Waits)
-                continue
-            unpark(tx, waiter)
-            if served:
-                slots = kept_slots(waiter.candidate, admission.takes, comes_last=comes_last)
-                tx.db.executemany(GATES["take"], [(*each, waiter.job_id) for each in slots])
-            kept_nothing = kept_nothing or comes_last
-            tx.enter_ready([waiter.ready])
-            unparked += 1
+        job, served = waiter.standing, waiter.share is not None
+        if not job.candidate.task:
+            unpark(tx, job)
+            bury_headless(tx, job.job_id, job.attempt)
+            continue
+        # Nobody waits for a job that nobody comes for: it takes what it needs when it is claimed, or waits again.
+        at_gates = usage if served else replace(usage, held=dict(usage.held), full_at=dict(usage.full_at))
+        [admission] = admit([job.candidate], at_gates)
+        if isinstance(admission, Waits) and admission.at == place:
+            if place.barrier is Barrier.RATE and not unparked:
+                # Its pace may have been made quicker; what others here have spent is not spent before their claim.
+                tx.db.execute(GATES["spend"], (place.key, usage.full_at[place.key]))
+            untold = kept_nothing or (bool(unparked) and place.barrier is Barrier.BREAKER)
+            return _Outcome(unparked, moved, _again_at(tx, admission, untold=untold))
+        if not isinstance(admission, Passed):
+            hold_back(tx, job, _looked_after(tx, admission, untold=kept_nothing))
+            moved += isinstance(admission, Waits)
+            continue
+        unpark(tx, job)
+        line.took(waiter)
+        slots = kept_slots(job.candidate, admission.takes, comes_last=waiter.share == 0) if served else ()
+        tx.db.executemany(GATES["take"], [(*each, job.job_id) for each in slots])
+        kept_nothing = kept_nothing or waiter.share == 0
+        if job.tag and comes_anew(job.candidate, place, admission.takes, usage.rules):
+            queue_up(tx, [(*job.lane, *job.again)])
+        else:
+            tx.enter_ready([job.ready])
+        unparked += 1
     return _Outcome(unparked, moved, tx.now)
 
 
@@ -199,13 +192,3 @@ def _again_at(tx: Tx, waits: Waits, *, untold: bool) -> float | None:
     if waits.until is not None:
         return max(waits.until, tx.now + _SOON_S)
     return tx.now + _UNTOLD_S if untold else None
-
-
-def _waiter(row: tuple[Any, ...]) -> tuple[Standing, bool]:
-    """Without a task where its body is gone; and whether it stands behind the others."""
-    job_id, queue, tag, seq, attempt, losses, crashes, priority, task, tenant, gates = row
-    candidate = Candidate(task or "", queue, tenant or "", read_gates(gates))
-    standing = Standing(
-        job_id, queue, priority or 0, tag, seq % BEHIND, attempt, losses, crashes, candidate, parked=True
-    )
-    return standing, seq >= BEHIND

@@ -24,6 +24,7 @@ from holdfast.core.settlement import (
     Verdict,
 )
 from holdfast.core.state import State
+from holdfast.core.tenancy import NO_TENANT
 from holdfast.stores.base import Hint
 from holdfast.stores.settling import causes, counting
 from holdfast.stores.sqlite import breakers
@@ -192,8 +193,8 @@ def _park(tx: Tx, lease: Lease, reason: str, key: str) -> None:
     if _cancelled_instead(tx, lease):
         return
     free_slots(tx, [lease.job_id])
-    job_id, *counts = _again(lease, lease.attempt - 1)
-    park(tx, (job_id, reason, key, lease.tag, lease.seq, *counts), lease.queue)
+    place = (reason, key, lease.tag, lease.seq)
+    park(tx, (*place, *_again(lease, lease.attempt - 1), lease.priority, NO_TENANT, 0), lease.queue)
 
 
 def _again(lease: Lease, attempt: int) -> tuple[bytes, int, int, int]:

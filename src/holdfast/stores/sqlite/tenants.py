@@ -57,10 +57,9 @@ class _Chain(NamedTuple):
 
 
 def _begin(tx: Tx, queue: str, priority: int, tenant: str, job_id: bytes) -> _Chain:
-    weight = _weight(tx, tenant)
     (reached,) = tx.db.execute(SQL["reached"], (queue, priority)).fetchone() or (None,)
     last, waits = tx.db.execute(SQL["last_tag"], (queue, priority, tenant)).fetchone() or (None, False)
-    cost = cost_of(weight)
+    cost = tenant_cost(tx, tenant)
     if last is not None and not waits and last > (reached or 0):
         between = (last, (reached or 0) - cost)
         (before,) = tx.db.execute(SQL["last_waiting"], (queue, priority, *between, tenant)).fetchone()
@@ -105,6 +104,11 @@ def weights(db: sqlite3.Connection) -> dict[str, float]:
     """Of all tenants for whom one was set."""
     found = {tenant: tenant_weight_of(weight) for tenant, weight in db.execute(SQL["weights"]) if type(tenant) is str}
     return {tenant: weight for tenant, weight in found.items() if weight is not None}
+
+
+def tenant_cost(tx: Tx, tenant: str) -> int:
+    """What one job costs it."""
+    return cost_of(_weight(tx, tenant))
 
 
 def _weight(tx: Tx, tenant: str) -> float | None:

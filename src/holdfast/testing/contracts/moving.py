@@ -203,6 +203,17 @@ async def check_a_parked_job_can_be_told_who_comes_first(store: Store) -> None:
     await finish(store, first)
 
 
+async def check_a_parked_job_can_be_told_who_takes_turns_with_its_lane(store: Store) -> None:
+    run = await start(store, gates=(SINGLE,))
+    ids = []
+    for lane in (LANE, Lane(LANE.queue, 9), Lane("before", 5), LANE):
+        ids += await insert(store, a_job(gates=(SINGLE,), queue=lane.queue, priority=lane.priority))
+        assert await drain(store, run.worker, lane) == [], "it waits at its limit"
+    found = [await store.circumstances(job_id) for job_id in ids]
+    lines = [each and (each.line_ahead, each.line_beside) for each in found]
+    assert lines == [(0, 2), (0, 3), (0, 3), (1, 2)], f"those of its own lane, and those of others: {lines}"
+
+
 async def check_runs_that_have_ended_lately_are_counted(store: Store) -> None:
     for _ in range(2):
         await finish(store, await start(store, gates=(SINGLE,)))

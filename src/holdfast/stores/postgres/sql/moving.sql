@@ -24,11 +24,14 @@ WITH t AS (UPDATE holdfast.timer SET queue = coalesce($2, queue) WHERE ctid = AN
 SELECT job_id FROM t UNION ALL SELECT job_id FROM b
 
 -- name: parked
-SELECT job_id, queue FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
+SELECT job_id, queue, seq % 4611686018427387904 AS seq FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
 
 -- name: move_parked
-UPDATE holdfast.parked p SET queue = m.queue, tag = m.tag, seq = p.seq % 4611686018427387904
-FROM unnest($1::uuid[], $2::text[], $3::int8[]) AS m (job_id, queue, tag) WHERE p.job_id = ANY (ARRAY[m.job_id])
+-- In the order of their places, so that each finds those before it in its new line.
+UPDATE holdfast.parked p SET queue = m.queue, priority = m.priority, tag = m.tag, seq = m.seq
+FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::int2[], $4::int8[], $5::int8[]) AS a (job_id, queue, priority, tag, seq)
+      ORDER BY a.seq) AS m
+WHERE p.job_id = ANY (ARRAY[m.job_id])
 
 -- name: bodies
 UPDATE holdfast.job SET queue = coalesce($2, queue), priority = coalesce($3, priority) WHERE id = ANY ($1)
@@ -53,12 +56,20 @@ ORDER BY m.job_id LIMIT $2
 -- name: holds
 SELECT kind, key FROM holdfast.slot WHERE job_id = $1
 
--- name: line_ahead
--- One after the other, by the index: who waits at the same place and comes first.
-SELECT count(*) FROM holdfast.parked p CROSS JOIN LATERAL (
-    SELECT 1 FROM holdfast.parked x WHERE x.reason = p.reason AND x.key = p.key AND x.seq < p.seq
-    ORDER BY x.seq LIMIT $2) n
-WHERE p.job_id = $1
+-- name: line
+-- Of those who wait at the same place: who comes first in its lane, and who is of others, which take turns with it. One
+-- after the other, by the index.
+SELECT (SELECT count(*) FROM (
+            SELECT 1 FROM holdfast.parked x WHERE x.reason = p.reason AND x.key = p.key AND x.queue = p.queue
+                AND x.priority = p.priority AND (x.line, x.seq) < (p.line, p.seq)
+            ORDER BY x.line, x.seq LIMIT $2) n),
+       (SELECT count(*) FROM (
+            SELECT 1 FROM holdfast.parked x WHERE x.reason = p.reason AND x.key = p.key
+                AND (x.queue, x.priority) < (p.queue, p.priority) ORDER BY x.queue, x.priority LIMIT $2) n)
+       + (SELECT count(*) FROM (
+            SELECT 1 FROM holdfast.parked x WHERE x.reason = p.reason AND x.key = p.key
+                AND (x.queue, x.priority) > (p.queue, p.priority) ORDER BY x.queue, x.priority LIMIT $2) n)
+FROM holdfast.parked p WHERE p.job_id = $1
 
 -- name: lately
 -- From the newest rows of each kind, found by an index: bounded work, however many there are. Where there are more than

@@ -27,48 +27,67 @@ WHERE g.due_at BETWEEN '0100-01-01' AND '9890-01-01' AND (SELECT p.seq FROM hold
 ORDER BY g.due_at LIMIT 1
 
 -- name: preview
--- Who waits longest at these gates, so that it is known what else has to be held.
+-- Who is next in each lane at these gates, so that it is known what else has to be held.
 SELECT j.task, j.queue, j.tenant, j.gates
-FROM unnest($1::text[], $2::text[]) AS g (kind, key) CROSS JOIN LATERAL (
-    SELECT p.job_id FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key ORDER BY p.seq LIMIT $3) w
+FROM unnest($1::text[], $2::text[]) AS g (kind, key)
+CROSS JOIN LATERAL (SELECT a.*, count(*) OVER () AS many FROM holdfast.lanes_at(g.kind, g.key) a) l
+CROSS JOIN LATERAL (
+    SELECT p.job_id FROM holdfast.parked p
+    WHERE p.reason = g.kind AND p.key = g.key AND p.queue = l.queue AND p.priority = l.priority
+    ORDER BY p.line, p.seq LIMIT greatest(1, $3::int8 / l.many)) w
 JOIN holdfast.job j ON j.id = ANY (ARRAY[w.job_id])
 
 -- name: line
--- The same, held here until we commit, where nobody else has them in hand. Served: claimed from by somebody, or by nobody
--- because there is no worker at all. Without a task: the body is gone. Behind: after all others (`parking.BEHIND`).
+-- The same, held here until we commit, where nobody else has them in hand; of no lane more than `most`. Served: claimed from
+-- by somebody, or by nobody because there is no worker at all. Without a task: the body is gone.
 SELECT p.job_id, coalesce(j.queue, nullif(p.queue, ''), 'default') AS queue, coalesce(j.priority, 5) AS priority, p.attempt,
        p.losses, p.crashes, p.attached, p.tag, p.seq % 4611686018427387904 AS seq, j.task, j.tenant, j.gates,
-       p.queue AS counted, p.seq >= 4611686018427387904 AS behind, l.weight, l.weights,
-       NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = p.queue AND s.paused)
+       p.queue AS lane_queue, p.priority AS lane_priority, p.line, greatest(1, $3::int8 / l.many) AS most,
+       t.need, t.reached, s.weight, s.weights,
+       NOT EXISTS (SELECT 1 FROM holdfast.queue_setting x WHERE x.queue = p.queue AND x.paused)
        AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
             OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR p.queue = ANY (w.queues))) AS served
-FROM holdfast.parked p LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[p.job_id])
-LEFT JOIN holdfast.queue_setting l ON l.queue = p.queue
-WHERE p.reason = $1 AND p.key = $2 ORDER BY p.seq LIMIT $3 FOR UPDATE OF p SKIP LOCKED
+FROM (SELECT a.*, count(*) OVER () AS many FROM holdfast.lanes_at($1, $2) a) l
+CROSS JOIN LATERAL (
+    SELECT x.* FROM holdfast.parked x
+    WHERE x.reason = $1 AND x.key = $2 AND x.queue = l.queue AND x.priority = l.priority
+    ORDER BY x.line, x.seq LIMIT greatest(1, $3::int8 / l.many) FOR UPDATE SKIP LOCKED) p
+LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[p.job_id])
+LEFT JOIN holdfast.turn t ON t.kind = $1 AND t.key = $2 AND t.queue = ANY (ARRAY[p.queue]) AND t.priority = p.priority
+LEFT JOIN holdfast.queue_setting s ON s.queue = p.queue
+
+-- name: keep_turns
+INSERT INTO holdfast.turn (kind, key, queue, priority, need, reached)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::int2[], $5::float8[], $6::int8[])
+ON CONFLICT (kind, key, queue, priority) DO UPDATE SET need = excluded.need, reached = excluded.reached
+
+-- name: forget_turns
+DELETE FROM holdfast.turn t USING unnest($1::text[], $2::text[], $3::text[], $4::int2[]) AS d (kind, key, queue, priority)
+WHERE t.kind = d.kind AND t.key = d.key AND t.queue = d.queue AND t.priority = d.priority
+
+-- name: forget_empty_lanes
+-- From a place in the table, by chance, as gates are forgotten: lanes of which nobody waits any more.
+DELETE FROM holdfast.turn WHERE ctid = ANY (ARRAY(
+    SELECT t.ctid FROM (
+        SELECT ctid, kind, key, queue, priority FROM holdfast.turn WHERE ctid >= (
+            SELECT ('(' || floor(greatest(0, random() * 2 - 1) * pg_relation_size('holdfast.turn')
+                / current_setting('block_size')::int8)::int8 || ',0)')::tid)
+        LIMIT $1 FOR UPDATE SKIP LOCKED) t
+    WHERE NOT EXISTS (SELECT 1 FROM holdfast.parked p WHERE p.reason = t.kind AND p.key = t.key AND p.queue = t.queue
+        AND p.priority = t.priority)))
 
 -- name: unpark
--- With their lanes as they are now: whoever was moved before his row was held stands elsewhere than `line` has seen.
-WITH gone AS (DELETE FROM holdfast.parked WHERE job_id = ANY ($1) RETURNING job_id)
-SELECT j.id, j.queue, j.priority FROM gone g JOIN holdfast.job j ON j.id = ANY (ARRAY[g.job_id])
-
--- name: step_behind
-UPDATE holdfast.parked SET seq = seq + 4611686018427387904 WHERE job_id = ANY ($1)
-
--- name: step_forward
--- Nobody of this queue stands behind the others of a line any more; who still comes last is told from the rest again.
-UPDATE holdfast.parked SET seq = seq - 4611686018427387904 WHERE queue = $1 AND seq >= 4611686018427387904
+DELETE FROM holdfast.parked WHERE job_id = ANY ($1)
 
 -- name: astray
--- Who stands behind the others at these gates, and its lane does not come last: it was put there while a weight was
--- being given back, or that was done by a program of an earlier version. A bounded number of each gate is looked at.
+-- Who stands behind the others at these gates: programs of earlier versions put him there because his lane comes last.
+-- A bounded number of each gate is looked at.
 SELECT b.job_id FROM unnest($2::text[]) AS g (key) CROSS JOIN LATERAL (
-    SELECT p.job_id, p.queue FROM holdfast.parked p
+    SELECT p.job_id FROM holdfast.parked p
     WHERE p.reason = $1 AND p.key = g.key AND p.seq >= 4611686018427387904 ORDER BY p.seq LIMIT $3) b
-JOIN holdfast.job j ON j.id = ANY (ARRAY[b.job_id])
-WHERE (b.queue, j.priority) NOT IN (SELECT * FROM unnest($4::text[], $5::int2[]))
 
 -- name: step_back
--- The same for these, but for those that somebody has in hand.
+-- His place again, but for those that somebody has in hand.
 UPDATE holdfast.parked SET seq = seq - 4611686018427387904 WHERE job_id = ANY (ARRAY(
     SELECT job_id FROM holdfast.parked WHERE job_id = ANY ($1) AND seq >= 4611686018427387904 FOR UPDATE SKIP LOCKED))
 

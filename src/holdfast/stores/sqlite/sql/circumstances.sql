@@ -19,10 +19,18 @@ ORDER BY m.job_id LIMIT ?2
 -- name: holds
 SELECT kind, key FROM slot WHERE job_id = ?
 
--- name: line_ahead
-SELECT count(*) FROM (
-    SELECT 1 FROM parked p JOIN parked x ON x.reason = p.reason AND x.key = p.key AND x.seq < p.seq
-    WHERE p.job_id = ? LIMIT ?)
+-- name: line
+-- Those of its lane who come first, and those of others, which take turns with it; before and after it in the index.
+SELECT (SELECT count(*) FROM (
+            SELECT 1 FROM parked x WHERE x.reason = p.reason AND x.key = p.key AND x.queue = p.queue
+                AND x.priority = p.priority AND (x.line, x.seq) < (p.line, p.seq) LIMIT ?2)),
+       (SELECT count(*) FROM (
+            SELECT 1 FROM parked x WHERE x.reason = p.reason AND x.key = p.key
+                AND (x.queue, x.priority) < (p.queue, p.priority) LIMIT ?2))
+       + (SELECT count(*) FROM (
+            SELECT 1 FROM parked x WHERE x.reason = p.reason AND x.key = p.key
+                AND (x.queue, x.priority) > (p.queue, p.priority) LIMIT ?2))
+FROM parked p WHERE p.job_id = ?1
 
 -- name: lately
 -- From the newest rows of each kind, found by an index: bounded work, however many there are. Where there are more than

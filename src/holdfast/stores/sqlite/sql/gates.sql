@@ -35,10 +35,6 @@ WHERE r.queue = ?1 AND r.priority IN (SELECT value FROM json_each(?2))
 -- name: free_one
 DELETE FROM slot WHERE job_id = ? AND kind = ? AND key = ?
 
--- name: step_forward
--- Nobody of this queue stands behind the others of a line any more; who still comes last is told from the rest again.
-UPDATE parked SET seq = seq - ?2 WHERE queue = ?1 AND seq >= ?2
-
 -- name: spend
 INSERT INTO gate (kind, key, full_at) VALUES ('rate', ?, ?) ON CONFLICT DO UPDATE SET full_at = excluded.full_at
 
@@ -59,14 +55,14 @@ INSERT INTO gate (kind, key, due_at) SELECT kind, key, ? FROM waited WHERE key I
 ON CONFLICT DO UPDATE SET due_at = min(coalesce(due_at, excluded.due_at), excluded.due_at)
 
 -- name: park
-INSERT INTO parked (job_id, reason, key, tag, seq, attempt, losses, crashes, parked_at, queue)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO parked (reason, key, tag, seq, job_id, attempt, losses, crashes, priority, tenant, line, parked_at, queue)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: unpark
 DELETE FROM parked WHERE job_id = ?
 
 -- name: park_elsewhere
-UPDATE parked SET reason = ?, key = ?, seq = ? WHERE job_id = ?
+UPDATE parked SET reason = ?, key = ?, seq = ?, priority = ?, tenant = ?, line = ? WHERE job_id = ?
 
 -- name: newer_at
 -- Of those who hold a slot of a limit, or wait for one, the newest that was enqueued after a job; not one that was asked to

@@ -1,7 +1,8 @@
--- serve_gates: those who wait at gates that are due, the oldest first.
+-- serve_gates: gates that are due. Those who wait there are read as lines (lines.sql).
 
 -- name: due
-SELECT kind, key FROM gate WHERE due_at <= ? AND kind IN ('limit', 'rate', 'breaker', 'paused') ORDER BY due_at LIMIT ?
+SELECT kind, key FROM gate WHERE due_at <= ? AND kind IN ('limit', 'rate', 'breaker', 'paused')
+ORDER BY due_at, kind, key LIMIT ?
 
 -- name: set_due
 UPDATE gate SET due_at = ? WHERE kind = ? AND key = ?
@@ -10,11 +11,6 @@ UPDATE gate SET due_at = ? WHERE kind = ? AND key = ?
 SELECT due_at FROM gate g WHERE due_at < 250000000000.0
     AND EXISTS (SELECT 1 FROM parked p WHERE p.reason = g.kind AND p.key = g.key)
 ORDER BY due_at LIMIT 1
-
--- name: waiters
-SELECT p.job_id, p.queue, p.tag, p.seq, p.attempt, p.losses, p.crashes, j.priority, j.task, j.tenant, j.gates
-FROM parked p LEFT JOIN job j ON j.id = p.job_id
-WHERE p.reason = ? AND p.key = ? ORDER BY p.seq LIMIT ?
 
 -- name: is_served
 -- Claimed from by somebody, or by nobody because there is no worker at all.
@@ -25,11 +21,8 @@ SELECT NOT EXISTS (SELECT 1 FROM queue_setting s WHERE s.queue = ?1 AND s.paused
 -- name: weights
 SELECT paused, high, low, weight, weights FROM queue_setting WHERE queue = ?
 
--- name: step_behind
-UPDATE parked SET seq = seq + ? WHERE job_id = ?
-
 -- name: astray
--- Who stands behind the others of a line, of the first of all; what lanes they are of.
+-- Who stands behind the others of a line, of the first of all.
 WITH RECURSIVE kind (kind) AS (VALUES ('limit'), ('rate'), ('breaker'), ('paused')),
 waited (kind, key) AS (
     SELECT k.kind, (SELECT min(p.key) FROM parked p WHERE p.reason = k.kind) FROM kind k
@@ -37,7 +30,7 @@ waited (kind, key) AS (
     SELECT w.kind, (SELECT min(p.key) FROM parked p WHERE p.reason = w.kind AND p.key > w.key) FROM waited w
     WHERE w.key IS NOT NULL
 )
-SELECT p.job_id, p.queue, j.priority FROM waited w CROSS JOIN parked p JOIN job j ON j.id = p.job_id
+SELECT p.job_id FROM waited w CROSS JOIN parked p
 WHERE p.reason = w.kind AND p.key = w.key AND p.seq >= ? LIMIT ?
 
 -- name: step_back

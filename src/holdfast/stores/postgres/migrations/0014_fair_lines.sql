@@ -1,0 +1,198 @@
+-- oldest: 4
+-- Those who wait at a gate go by turns of their lanes (holdfast/core/turns.py), and those of one lane by tags of their own
+-- (holdfast/core/tenancy.py: `line_tag`), where its queue has tenants; else 0, and by their places.
+
+ALTER TABLE holdfast.parked ADD COLUMN priority int2, ADD COLUMN line int8 NOT NULL DEFAULT 0,
+    ADD COLUMN tenant text COLLATE "C" NOT NULL DEFAULT '';
+
+-- What is known of the lanes of a gate from one look to the next, where anything has to be. `need`: how much longer it has
+-- to wait for its turn; NULL: it begins anew. `reached`: the largest tag that was let go.
+CREATE TABLE holdfast.turn (
+    kind      text NOT NULL,
+    key       text NOT NULL,
+    queue     text NOT NULL,
+    priority  int2 NOT NULL,
+    need      float8,
+    reached   int8 NOT NULL,
+    PRIMARY KEY (kind, key, queue, priority)
+) WITH (fillfactor = 50);
+
+-- The rule of core/tenancy.py (`line_tag`).
+CREATE FUNCTION holdfast.line_tag(_reached int8, _head int8, _before int8, _after int8, _cost int8) RETURNS int8
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN _after IS NOT NULL THEN _after
+                ELSE least(coalesce(_before + _cost, greatest(_reached, coalesce(_head, 0) - 1000000, 0) + _cost - 1),
+                           (1::int8 << 60) - 1) END
+$$;
+
+-- stand_in_line: where somebody stands who begins to wait, or goes on to another gate or lane. As a trigger, so that
+-- programs of earlier versions need not know of it. Whoever calls has the gate in hand. Bounds are given in two columns,
+-- which one index alone has: whatever statistics say, no more is read.
+CREATE FUNCTION holdfast.stand_in_line() RETURNS trigger LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_sort = off
+AS $$
+DECLARE
+    _priority int2;
+    _tenant text;
+    _whose text;
+    _line int8;
+    _before int8;
+    _after int8;
+    _head int8;
+    _reached int8;
+BEGIN
+    SELECT j.priority, j.tenant INTO _priority, _tenant FROM holdfast.job j WHERE j.id = NEW.job_id;
+    NEW.priority := coalesce(_priority, NEW.priority, 5);
+    NEW.tenant := '';
+    NEW.line := 0;
+    IF NEW.tag <= 0 OR NEW.reason NOT IN ('limit', 'rate', 'breaker', 'paused') THEN
+        RETURN NEW;
+    END IF;
+    NEW.tenant := coalesce(_tenant, '');
+
+    SELECT p.tenant, p.line INTO _whose, _line FROM holdfast.parked p
+    WHERE p.reason = NEW.reason AND p.key = NEW.key AND p.queue = NEW.queue AND p.priority = NEW.priority AND p.line > 0
+        AND (p.tenant, p.seq) > (NEW.tenant, NEW.seq)
+    ORDER BY p.tenant, p.seq LIMIT 1;
+    IF _whose = NEW.tenant THEN
+        _after := _line;
+    ELSE
+        SELECT p.tenant, p.line INTO _whose, _line FROM holdfast.parked p
+        WHERE p.reason = NEW.reason AND p.key = NEW.key AND p.queue = NEW.queue AND p.priority = NEW.priority AND p.line > 0
+            AND (p.tenant, p.seq) < (NEW.tenant, NEW.seq)
+        ORDER BY p.tenant DESC, p.seq DESC LIMIT 1;
+        IF _whose = NEW.tenant THEN
+            _before := _line;
+        ELSE
+            SELECT p.line INTO _head FROM holdfast.parked p
+            WHERE p.reason = NEW.reason AND p.key = NEW.key AND p.queue = NEW.queue AND p.priority = NEW.priority
+            ORDER BY p.line, p.seq LIMIT 1;
+            SELECT t.reached INTO _reached FROM holdfast.turn t
+            WHERE t.kind = NEW.reason AND t.key = NEW.key AND t.queue = NEW.queue AND t.priority = NEW.priority
+                AND t.reached BETWEEN 1 AND (1::int8 << 60) - 1;
+        END IF;
+    END IF;
+    NEW.line := holdfast.line_tag(coalesce(_reached, 0), _head, _before, _after, holdfast.cost_of((
+        SELECT s.weight FROM holdfast.tenant_setting s WHERE s.tenant = NEW.tenant)));
+    RETURN NEW;
+END $$;
+
+-- lanes_at: those of which somebody waits at a gate, one after the other, by the index.
+CREATE FUNCTION holdfast.lanes_at(_kind text, _key text) RETURNS TABLE (queue text, priority int2) LANGUAGE plpgsql STABLE
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_sort = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    _queue text;
+    _priority int2;
+BEGIN
+    SELECT p.queue, p.priority INTO _queue, _priority FROM holdfast.parked p WHERE p.reason = _kind AND p.key = _key
+    ORDER BY p.queue, p.priority LIMIT 1;
+    WHILE _queue IS NOT NULL LOOP
+        queue := _queue;
+        priority := _priority;
+        RETURN NEXT;
+        SELECT p.queue, p.priority INTO _queue, _priority FROM holdfast.parked p
+        WHERE p.reason = _kind AND p.key = _key AND (p.queue, p.priority) > (_queue, _priority)
+        ORDER BY p.queue, p.priority LIMIT 1;
+    END LOOP;
+END $$;
+
+-- Those who wait already, in the order of their places. Nobody stands behind the others of a line any more.
+UPDATE holdfast.parked SET seq = seq % 4611686018427387904 WHERE seq >= 4611686018427387904;
+UPDATE holdfast.parked p SET priority = coalesce(j.priority, 5), tenant = CASE WHEN p.tag > 0 THEN coalesce(j.tenant, '') ELSE '' END
+FROM holdfast.parked x LEFT JOIN holdfast.job j ON j.id = x.job_id WHERE x.job_id = p.job_id;
+UPDATE holdfast.parked p SET line = t.line FROM (
+    SELECT w.job_id, sum(holdfast.cost_of(s.weight)) OVER (
+               PARTITION BY w.reason, w.key, w.queue, w.priority, w.tenant ORDER BY w.seq)::int8 - 1 AS line
+    FROM holdfast.parked w LEFT JOIN holdfast.tenant_setting s ON s.tenant = w.tenant
+    WHERE w.tag > 0 AND w.reason IN ('limit', 'rate', 'breaker', 'paused')) t
+WHERE t.job_id = p.job_id;
+ALTER TABLE holdfast.parked ALTER COLUMN priority SET NOT NULL;
+CREATE INDEX parked_in_line ON holdfast.parked (reason, key, queue, priority, line, seq);
+CREATE INDEX parked_by_tenant ON holdfast.parked (reason, key, queue, priority, tenant, seq) WHERE line > 0;
+
+CREATE TRIGGER stand_in_line BEFORE INSERT ON holdfast.parked FOR EACH ROW
+WHEN (NEW.tag > 0 OR NEW.priority IS NULL) EXECUTE FUNCTION holdfast.stand_in_line();
+CREATE TRIGGER stand_in_another_line BEFORE UPDATE OF reason, key, queue, priority ON holdfast.parked FOR EACH ROW
+EXECUTE FUNCTION holdfast.stand_in_line();
+
+-- claim_judged: as before (0011); whoever is parked stands in the line of its lane, those of one claim in their order.
+CREATE OR REPLACE FUNCTION holdfast.claim_judged(
+    _worker uuid, _now timestamptz, _leased uuid[], _attached bool[], _parked uuid[], _reasons text[], _keys text[],
+    _gone uuid[], _slot_ids uuid[], _slot_kinds text[], _slot_keys text[], _slot_sizes int4[], _freed uuid[],
+    _rates text[], _full_ats timestamptz[], _due_kinds text[], _due_keys text[], _due_ats timestamptz[], _depth_queues text[],
+    _depth_changes int8[], _depth_parked int8[]
+) RETURNS TABLE (job_id uuid, token int8) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
+AS $$
+#variable_conflict use_column
+DECLARE
+    _era int8 := holdfast.timeline();
+BEGIN
+    RETURN QUERY
+    INSERT INTO holdfast.active (token, seq, tag, started_at, job_id, worker, attempt, priority, losses, crashes,
+                                 attached, queue)
+    SELECT _era + nextval('holdfast.run'), r.seq, r.tag, _now, r.job_id, _worker, r.attempt + 1, r.priority, r.losses,
+           r.crashes, l.attached, r.queue
+    FROM unnest(_leased, _attached) AS l (id, attached) JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[l.id])
+    RETURNING job_id, token;
+
+    IF cardinality(_parked) > 0 THEN
+        INSERT INTO holdfast.parked (seq, tag, parked_at, job_id, attempt, losses, crashes, attached, queue, reason, key,
+                                     priority)
+        SELECT r.seq, r.tag, _now, r.job_id, r.attempt, r.losses, r.crashes, r.attached, r.queue, p.reason, p.key,
+               r.priority
+        FROM unnest(_parked, _reasons, _keys) WITH ORDINALITY AS p (id, reason, key, n)
+        JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[p.id]) ORDER BY p.n;
+    END IF;
+
+    DELETE FROM holdfast.ready r WHERE r.job_id = ANY (_leased || _parked || _gone);
+
+    INSERT INTO holdfast.depth_change (queue, change, parked)
+    SELECT * FROM unnest(_depth_queues, _depth_changes, _depth_parked);
+
+    IF cardinality(_slot_ids) > 0 THEN
+        PERFORM holdfast.give_slots(_slot_ids, _slot_kinds, _slot_keys, _slot_sizes);
+    END IF;
+    IF cardinality(_rates) > 0 THEN
+        UPDATE holdfast.gate g SET full_at = s.full_at FROM unnest(_rates, _full_ats) AS s (key, full_at)
+        WHERE g.kind = 'rate' AND g.key = ANY (ARRAY[s.key]);
+    END IF;
+    IF cardinality(_due_kinds) > 0 THEN
+        UPDATE holdfast.gate g SET due_at = least(g.due_at, d.due_at)
+        FROM unnest(_due_kinds, _due_keys, _due_ats) AS d (kind, key, due_at)
+        WHERE g.kind = d.kind AND g.key = ANY (ARRAY[d.key]);
+    END IF;
+    IF cardinality(_freed) > 0 THEN
+        WITH freed AS (
+            DELETE FROM holdfast.slot s WHERE s.job_id = ANY (_freed) RETURNING s.kind, s.key
+        )
+        UPDATE holdfast.gate g SET due_at = _now, freed = true FROM freed f
+        WHERE g.kind = f.kind AND g.key = ANY (ARRAY[f.key])
+            AND (SELECT p.seq FROM holdfast.parked p WHERE p.reason = g.kind AND p.key = g.key
+                ORDER BY p.seq LIMIT 1) IS NOT NULL;
+    END IF;
+END $$;
+
+DO $$
+DECLARE
+    _role text;
+BEGIN
+    FOR _role IN
+        SELECT DISTINCT a.grantee::regrole::text FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a
+        WHERE c.oid = 'holdfast.gate'::regclass AND a.privilege_type = 'SELECT' AND a.grantee <> 0
+    LOOP
+        EXECUTE format('GRANT SELECT ON holdfast.turn TO %s', _role);
+    END LOOP;
+    FOR _role IN
+        SELECT DISTINCT a.grantee::regrole::text FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a
+        WHERE c.oid = 'holdfast.gate'::regclass AND a.privilege_type = 'INSERT' AND a.grantee <> 0
+    LOOP
+        EXECUTE format('GRANT INSERT, UPDATE, DELETE ON holdfast.turn TO %s', _role);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.line_tag, holdfast.lanes_at TO %s', _role);
+    END LOOP;
+END $$;
