@@ -23,6 +23,7 @@ SMOKE = (
     "races.a_crowd_ends_every_job_once",
     "joins.the_last_two_may_end_at_the_same_time",
     "limits.no_more_than_the_limit_run_at_once",
+    "lines.tenants_take_turns_at_a_limit",
     "upkeep.upkeep_may_run_anywhere_at_any_time",
     "leader.of_many_who_ask_at_once_one_leads",
 )

@@ -176,6 +176,7 @@ class Hindrances:
                 "size": gate.size,
                 "waiting": used.waiting,
                 "ahead": ahead,
+                "beside": self._beside(ahead),
             },
         )
 
@@ -201,6 +202,7 @@ class Hindrances:
                 "next_at": datetime.fromtimestamp(next_s, UTC),
                 "waiting": waiting,
                 "ahead": ahead,
+                "beside": self._beside(ahead),
             },
         )
 
@@ -212,6 +214,7 @@ class Hindrances:
             return None
         line, ahead = self._line(Barrier.BREAKER, gate.name, info.waiting)
         data = {"key": gate.name, "phase": phase, "held": state.held, "open_until": None, "ahead": ahead}
+        data["beside"] = self._beside(ahead)
         self._until[Barrier.BREAKER, gate.name] = None
         if state.held:
             sentence = f"its breaker {gate.name!r} is held open by an operator"
@@ -237,6 +240,10 @@ class Hindrances:
         if ahead:
             return f", and {counted(ahead, 'comes', 'come')} first", ahead
         return "" if barrier is Barrier.BREAKER else ", and it is the next", ahead
+
+    def _beside(self, ahead: int | None) -> int | None:
+        """Those of other lanes who wait where it does."""
+        return None if ahead is None else self._found.line_beside
 
     def _is_known(self, ahead: int) -> bool:
         """Whether so many come before it, and nobody else."""
