@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import pytest
 from tests.http.served import Scene, served
 from tests.integration.scene import scene
 
-from holdfast import State, Unique
+from holdfast import InvalidOptions, State, Unique
 
 OPERATE = ("operate", "read", "read-payload")
 
@@ -145,6 +146,22 @@ async def test_a_queue_is_paused_drained_weighed_and_purged() -> None:
         assert (slip.status_code, "did you mean 'mail'" in slip.json()["detail"]) == (422, True)
         assert (await client.post("/queues/mail/purge", json={"reason": "a mistake"})).json() == {"count": 3}
         assert len(await _record(api)) == 9
+
+
+@scene
+async def test_a_rate_is_a_text_as_everywhere_else() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        for said, is_then in (("0.5/s", "0.5/s"), (" 10 / 30 s ", "10/30s"), ("007/m", "7/m"), ("1000000/m", "1000000/m")):
+            assert (await client.put("/limits/bank", json={"rate": said, "burst": 1})).status_code == 204
+            [limit] = (await client.get("/limits")).json()["limits"]
+            assert limit["rate"] == is_then
+        for nonsense in ("often", "0/s", "5/w", "10/0s", "2000000/s", "0.000001/d"):
+            answer = await client.put("/limits/bank", json={"rate": nonsense, "burst": 1})
+            with pytest.raises(InvalidOptions) as told:
+                await api.hf.limits.set("bank", rate=nonsense, burst=1)
+            assert (answer.status_code, answer.json()["field"]) == (422, "rate")
+            assert answer.json()["detail"] == str(told.value)
+        assert (await client.put("/limits/bank", json={"rate": "1" * 100})).status_code == 422
 
 
 @scene
