@@ -104,8 +104,22 @@ async def test_dead_jobs_are_counted_replayed_and_purged_in_bulk() -> None:
         assert (await bulk("purge", everything=True)).json()["count"] == 0
         for body in ({}, {"everything": True, "ids": ids}, {"filter": {}}, {"filter": {"state": "ready"}}):
             assert (await bulk("purge", **body)).status_code == 422
-        assert [each[0] for each in await _record(api)] == ["replay", "purge", "purge", "purge"]
+        assert [each[::2] for each in await _record(api)] == [
+            ("replay", {"filter": {"tag": "odd"}, "count": 2}),
+            ("purge", {"ids": [ids[0]], "count": 1}),
+            ("purge", {}),
+            ("purge", {"everything": True, "count": 0}),
+        ]
         assert [(await api.hf.jobs.get(each)).state for each in (ids[1], ids[3])] == [State.READY, State.READY]
+
+
+@scene
+async def test_whoever_is_bound_to_queues_has_only_his_own_dead_on_record() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE, queues=["bank", "mail"])) as client:
+        for queue in ("bank", "mail", "other"):
+            await api.dead(queue=queue)
+        assert (await client.post("/dead/purge", json={"everything": True})).json()["count"] == 2
+        assert await _record(api) == [("purge", "dead letters", {"everything": True, "count": 2})]
 
 
 @scene
