@@ -126,10 +126,12 @@ class DeadLetters:
     async def edit(self, job_id: JobId | str, /, *args: Any, **kwargs: Any) -> None:
         """Replace the arguments of a dead job, checked against its task where this app knows it.
 
-        What has to be unique goes by the new ones then, if the task said what that is.
+        What has to be unique goes by the new ones then, if the task said what that is. It is on record as an act of the
+        user of this process: every name here is one of an argument.
         """
         info = await self.get(job_id)
         payload = self.check_edit(info, args, kwargs)
+        await self._acts.record("edit", str(info.id), by="")
         if not await self._store.edit_dead(info.id, payload=payload, rekeyed=self._rekeyed(info, args, kwargs)):
             raise JobStateError(f"job {info.id} is no longer dead: its arguments were not changed")
 
