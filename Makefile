@@ -22,8 +22,11 @@ help: ## Show this list
 run: $(RUNS) ## Watch jobs at work: retries, dead letters, progress, a killed worker; Ctrl-C ends it
 	@$(BIN)/holdfast demo --api-port 8420 $(ARGS)
 
+# Bytecode is kept here, also where the shell asks for none: four processes would compile every test, each run anew.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## Run the tests, four at a time (they mostly wait); says which took longest, and which are unsteady
-	@$(BIN)/python -m pytest -q -n 4 --dist worksteal --durations=10 --durations-min=1 \
+	@export TMPDIR="$${TMPDIR:-$$($(BIN)/python -m tests.room)}"; \
+	$(BIN)/python -m pytest -q -n 4 --dist worksteal --durations=10 --durations-min=1 \
 		$(if $(ARGS),$(ARGS),--cache-clear tests || $(BIN)/python -m tests.again $$?)
 
 check: $(STAMP) ## Check style, formatting, types and layers

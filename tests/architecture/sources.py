@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import ast
+import functools
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "holdfast"
 
 
-class Source(NamedTuple):
-    """One module of the package."""
+@dataclass(frozen=True)
+class Source:
+    """One module of the package; parsed when a test asks for its tree, as every process of a run collects all tests."""
 
     name: str
     """Its path below the package, as in `core/errors.py`."""
     text: str
-    tree: ast.Module
+
+    @functools.cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
 
     @property
     def lines(self) -> int:
@@ -25,13 +30,17 @@ class Source(NamedTuple):
 
 def sources(below: str = "") -> list[Source]:
     """Every module of the package, or of one part of it."""
-    found = [
-        Source(path.relative_to(PACKAGE).as_posix(), text, ast.parse(text))
-        for path in sorted((PACKAGE / below).rglob("*.py"))
-        for text in [path.read_text(encoding="utf-8")]
-    ]
+    found = [source for source in _all() if source.name.startswith(f"{below}/" if below else "")]
     assert found, f"no source files below {PACKAGE / below}: the test would check nothing"
     return found
+
+
+@functools.cache
+def _all() -> list[Source]:
+    return [
+        Source(path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    ]
 
 
 def dotted(node: ast.AST) -> str:

@@ -21,7 +21,9 @@ BROKEN = "\ndef test_fails_{n}():\n    assert False\n"
 
 
 def _run(here: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
+    # Whatever else is installed for pytest: importing it is most of such a run, and nothing here needs it.
+    alone = {"PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | alone
     return subprocess.run(
         [sys.executable, "-m", *command], cwd=here, env=environment, capture_output=True, text=True, check=False
     )

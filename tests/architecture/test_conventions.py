@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 from tests.architecture.sources import Source, sources
 
-WITH_CODE = [source for source in sources() if source.tree.body]
+WITH_CODE = [source for source in sources() if source.text.strip()]
 
 
 @pytest.mark.parametrize("source", WITH_CODE, ids=lambda source: source.name)

@@ -41,6 +41,7 @@ TABLE: tuple[tuple[tuple[str, ...], int, str, str], ...] = (
     (("dead", "purge", "--all", *STORE), 2, "3 dead jobs to purge, and nobody to ask", "`--yes`"),
     (("queues", "purge", "default", *STORE), 2, "4 jobs to cancel in queue 'default', and nobody to ask", "`--yes`"),
     (("queues", "purge", "no", *STORE), 4, "there is no queue 'no'", "`holdfast queues list`"),
+    (("queues", "purge", "bnak", *STORE), 4, "did you mean 'bank'?", "`holdfast queues list`"),
     (("queues", "pause", "a b", *STORE), 2, "queue name 'a b' has ' ' at position 2", ""),
     (("queues", "weights", "default", *STORE), 2, "no weight was given", "`bulk=0`"),
     (

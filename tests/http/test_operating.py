@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import pytest
 from tests.http.served import Scene, served
 from tests.integration.scene import scene
 
-from holdfast import State, Unique
+from holdfast import InvalidOptions, State, Unique
 
 OPERATE = ("operate", "read", "read-payload")
 
@@ -103,8 +104,22 @@ async def test_dead_jobs_are_counted_replayed_and_purged_in_bulk() -> None:
         assert (await bulk("purge", everything=True)).json()["count"] == 0
         for body in ({}, {"everything": True, "ids": ids}, {"filter": {}}, {"filter": {"state": "ready"}}):
             assert (await bulk("purge", **body)).status_code == 422
-        assert [each[0] for each in await _record(api)] == ["replay", "purge", "purge", "purge"]
+        assert [each[::2] for each in await _record(api)] == [
+            ("replay", {"filter": {"tag": "odd"}, "count": 2}),
+            ("purge", {"ids": [ids[0]], "count": 1}),
+            ("purge", {}),
+            ("purge", {"everything": True, "count": 0}),
+        ]
         assert [(await api.hf.jobs.get(each)).state for each in (ids[1], ids[3])] == [State.READY, State.READY]
+
+
+@scene
+async def test_whoever_is_bound_to_queues_has_only_his_own_dead_on_record() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE, queues=["bank", "mail"])) as client:
+        for queue in ("bank", "mail", "other"):
+            await api.dead(queue=queue)
+        assert (await client.post("/dead/purge", json={"everything": True})).json()["count"] == 2
+        assert await _record(api) == [("purge", "dead letters", {"everything": True, "count": 2})]
 
 
 @scene
@@ -145,6 +160,35 @@ async def test_a_queue_is_paused_drained_weighed_and_purged() -> None:
         assert (slip.status_code, "did you mean 'mail'" in slip.json()["detail"]) == (422, True)
         assert (await client.post("/queues/mail/purge", json={"reason": "a mistake"})).json() == {"count": 3}
         assert len(await _record(api)) == 9
+
+
+@scene
+async def test_whoever_purges_a_queue_that_is_none_is_told_so() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        await api.hf.enqueue("shop.mail", "bob")
+        slip = await client.post("/queues/maill/purge")
+        assert (slip.status_code, slip.json()["type"]) == (404, "urn:holdfast:problem:queue-not-found")
+        assert slip.json()["detail"].endswith("; did you mean 'mail'?")
+        async with api.client(await api.key(*OPERATE, queues=["maill"])) as bound:
+            told = (await bound.post("/queues/maill/purge")).json()
+            assert (told["status"], "'mail'" in told["detail"]) == (404, False), "others' queues are not named"
+        assert await _record(api) == []
+
+
+@scene
+async def test_a_rate_is_a_text_as_everywhere_else() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        for said, is_then in (("0.5/s", "0.5/s"), (" 10 / 30 s ", "10/30s"), ("007/m", "7/m")):
+            assert (await client.put("/limits/bank", json={"rate": said, "burst": 1})).status_code == 204
+            [limit] = (await client.get("/limits")).json()["limits"]
+            assert limit["rate"] == is_then
+        for nonsense in ("often", "0/s", "5/w", "10/0s", "2000000/s", "0.000001/d"):
+            answer = await client.put("/limits/bank", json={"rate": nonsense, "burst": 1})
+            with pytest.raises(InvalidOptions) as told:
+                await api.hf.limits.set("bank", rate=nonsense, burst=1)
+            assert (answer.status_code, answer.json()["field"]) == (422, "rate")
+            assert answer.json()["detail"] == str(told.value)
+        assert (await client.put("/limits/bank", json={"rate": "1" * 100})).status_code == 422
 
 
 @scene

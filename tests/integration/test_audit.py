@@ -79,6 +79,7 @@ async def test_every_change_is_on_record_with_who_when_before_and_after() -> Non
         (lambda hf: hf.tenants.pause(""), "a tenant must not be empty"),
         (lambda hf: hf.queues.drain("a", by=3), "by=3: needs a text that says who it was"),
         (lambda hf: hf.queues.set_weights("defualt", weight=1), "there is no queue 'defualt': none of its jobs was"),
+        (lambda hf: hf.queues.purge("defualt"), "there is no queue 'defualt': none of its jobs was"),
         (lambda hf: hf.queues.set_weights("default", weight=-1), "weight=-1: needs a number from 0"),
         (
             lambda hf: hf.queues.set_weights("default", priorities=dict.fromkeys(PRIORITIES, 0)),

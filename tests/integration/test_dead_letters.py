@@ -19,6 +19,7 @@ from holdfast import (
     PermanentError,
     RetryPolicy,
 )
+from holdfast.client.operator import whoami
 from holdfast.core.ids import new_job_id
 from holdfast.core.state import State
 
@@ -159,8 +160,11 @@ async def test_arguments_are_mended_before_the_replay_and_checked() -> None:
         with pytest.raises(InvalidArguments, match=r"^charge: argument 'amount': Missing required argument"):
             await dead.edit(job.id)
         assert (await dead.get(job.id)).args == (-1,)
+        assert await shop.hf.audit.list() == [], "what is refused is not on record"
         await dead.edit(str(job.id), amount=7)
         assert (await dead.get(job.id)).kwargs == {"amount": 7}
+        [change] = await shop.hf.audit.list()
+        assert (change.by, change.what, change.name, change.after) == (whoami(), "edit", str(job.id), {})
         await dead.replay(job.id)
         assert await job.result(timeout=PATIENCE_S) == 7
         with pytest.raises(JobStateError, match=f"^job {job.id} is not dead but succeeded$"):

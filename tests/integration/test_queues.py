@@ -6,9 +6,10 @@ import asyncio
 import os
 from pathlib import Path
 
+import pytest
 from tests.integration.scene import PATIENCE_S, scene, until, url_of
 
-from holdfast import Holdfast, RetryPolicy
+from holdfast import Holdfast, InvalidOptions, RetryPolicy
 from holdfast.core.backpressure import Watermarks
 from holdfast.core.queue import QueueSettings
 from holdfast.core.state import State
@@ -176,3 +177,24 @@ async def test_workers_are_listed_while_they_live() -> None:
         assert await hf.workers.list() == []
     assert (worker.pid, worker.concurrency, worker.queues, worker.running) == (os.getpid(), 7, ("default",), 1)
     assert worker.started_at < worker.lease_until
+
+
+@scene
+async def test_whoever_purges_a_queue_that_is_none_is_told_the_nearest_name() -> None:
+    hf = Holdfast(":memory:", poll_s=0.05)
+
+    @hf.task(queue="mail")
+    async def send() -> None: ...
+
+    async with hf:
+        assert await hf.queues.purge("mail") == 0, "a task of this app is at home there"
+        await hf.queues.pause("reports")
+        assert await hf.queues.purge("reports") == 0, "it has a setting"
+        await hf.named("nobody.knows").options(queue="errands").enqueue()
+        assert [await hf.queues.purge("errands"), await hf.queues.purge("errands")] == [1, 0], "it has had a job"
+        async with hf.worker(queues=("night",)):
+            assert await hf.queues.purge("night") == 0, "a worker serves it"
+        before = await hf.audit.list()
+        with pytest.raises(InvalidOptions, match=r"there is no queue 'erands'.*; did you mean 'errands'\?"):
+            await hf.queues.purge("erands")
+        assert await hf.audit.list() == before, "what is refused is not on record"

@@ -272,12 +272,9 @@ async def purge(
     holdfast queues purge imports --reason "wrong file" --yes
     """
     async with session.opened() as hf:
-        found = {each.name: each for each in await hf.queues.list()}.get(queue)
-        if found is None:
-            raise Refused(
-                f"there is no queue {queue!r}", hint="`holdfast queues list` shows those there are", code=Exit.MISSING
-            )
-        waiting = found.waiting
+        if said := await hf.queues.why_unknown(queue):
+            raise Refused(said, hint="`holdfast queues list` shows those there are", code=Exit.MISSING)
+        waiting = sum(each.waiting for each in await hf.queues.list() if each.name == queue)
         what = f"{counted(waiting, 'job')} to cancel in queue {queue!r}"
         if waiting and not yes and not confirmed(what, hint="add `--yes`"):
             return Exit.FAILED

@@ -77,6 +77,10 @@ class DeadLetters:
         """How many dead jobs match; filters as for `list`."""
         return await self._store.count_jobs(_where(**filters))
 
+    async def count_for_record(self, **filters: Any) -> int:
+        """The same, as far as records of what is done to them count: of more, it is not worth the time."""
+        return await self._store.count_jobs(_where(**filters), most=MOST_COUNTED)
+
     async def get(self, job_id: JobId | str) -> JobInfo:
         """One dead job; JobStateError when it is not dead."""
         info = await self._jobs.get(job_id)
@@ -122,10 +126,12 @@ class DeadLetters:
     async def edit(self, job_id: JobId | str, /, *args: Any, **kwargs: Any) -> None:
         """Replace the arguments of a dead job, checked against its task where this app knows it.
 
-        What has to be unique goes by the new ones then, if the task said what that is.
+        What has to be unique goes by the new ones then, if the task said what that is. It is on record as an act of the
+        user of this process: every name here is one of an argument.
         """
         info = await self.get(job_id)
         payload = self.check_edit(info, args, kwargs)
+        await self._acts.record("edit", str(info.id), by="")
         if not await self._store.edit_dead(info.id, payload=payload, rekeyed=self._rekeyed(info, args, kwargs)):
             raise JobStateError(f"job {info.id} is no longer dead: its arguments were not changed")
 
@@ -166,7 +172,7 @@ class DeadLetters:
                 ids = parse_ids(job_ids)
                 await self._acts.record(verb, "dead letters", by=by, ids=id_words(ids), count=len(ids))
         elif everything or any(filters.values()):
-            count = count_words(await self._store.count_jobs(_where(**filters), most=MOST_COUNTED))
+            count = count_words(await self.count_for_record(**filters))
             words = {"filter": filter_words(filters), "everything": everything or None}
             await self._acts.record(verb, "dead letters", by=by, **words, count=count)
 

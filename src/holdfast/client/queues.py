@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, overload
 
 from holdfast.client.acts import Acts
@@ -75,8 +75,8 @@ class Queues:
         """Share of this queue against others (`weight`), and of its priorities among themselves, by name.
 
         0 means only when nothing else is ready. What is left out stays as it is, also priorities that are not named;
-        `clear_weights` goes back to what is built in. A queue that neither the store nor this app has heard of is
-        refused: the weight of a slip of the pen would do nothing, in silence.
+        `clear_weights` goes back to what is built in. A queue that neither the store nor a worker nor this app has
+        heard of is refused: the weight of a slip of the pen would do nothing, in silence.
         """
         changes: dict[str, object] = {}
         if weight is None and priorities is None:
@@ -150,9 +150,10 @@ class Queues:
     async def purge(self, queue: str, *, reason: str = "purged", by: str = "") -> int:
         """Cancel everything that waits in this queue; running jobs go on. Returns how many.
 
-        It is on record, with how many waited, as the changes of settings are.
+        It is on record, with how many waited, as the changes of settings are. A queue that nobody has heard of is
+        refused, as for `set_weights`: 0 would be a false comfort.
         """
-        check_name("queue", queue)
+        await self._refuse_unknown(queue)
         reason = check_reason(reason) or "purged"
         if self._acts.wanted:
             count = sum([each.waiting for each in await self.list() if each.name == queue])
@@ -168,16 +169,26 @@ class Queues:
         await self._store.set_queue(queue, QueueSettings(**changes), only=tuple(changes), by=who)
         self._operator.tell("queue", queue, said, who)
 
-    async def _refuse_unknown(self, queue: str) -> None:
+    async def why_unknown(self, queue: str, *, among: Collection[str] | None = None) -> str | None:
+        """That there is no such queue, and which it may have been, of these or of all; None: there is one."""
         check_name("queue", queue)
         known = await self.known()
-        if queue not in known:
-            near = difflib.get_close_matches(queue, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise InvalidOptions(
-                f"there is no queue {queue!r}: none of its jobs was ever enqueued, and no task of this app is at home "
-                f"there{hint}"
-            )
+        if queue in known:
+            return None
+        for worker in await self._store.list_workers():
+            known |= {*worker.queues}
+        if queue in known:
+            return None
+        near = difflib.get_close_matches(queue, known if among is None else known & {*among}, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return (
+            f"there is no queue {queue!r}: none of its jobs was ever enqueued, no worker serves it by its name, and no "
+            f"task of this app is at home there{hint}"
+        )
+
+    async def _refuse_unknown(self, queue: str) -> None:
+        if said := await self.why_unknown(queue):
+            raise InvalidOptions(said)
 
 
 def _ages(high_s: float | Unset | None, low_s: float | Unset | None) -> AgeMarks | None:

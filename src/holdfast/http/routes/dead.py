@@ -10,6 +10,7 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import Field
 
+from holdfast.client.acts import count_words, filter_words, id_words
 from holdfast.core.api_key import Scope
 from holdfast.core.errors import InvalidOptions, JobStateError, NotUnique
 from holdfast.core.job import JobInfo
@@ -147,10 +148,12 @@ async def _choose(
         return None
     if body.ids is not None:
         own = await _own(call, body.ids)
-        await call.record(verb, "dead letters", ids=[str(each) for each in own])
+        await call.record(verb, "dead letters", ids=id_words(own), count=len(own))
         return [await act(own)] if own else []
     narrowed = call.caller.narrowed(filters)
-    await call.record(verb, "dead letters", filter=_words(filters), everything=body.everything or None)
+    count = count_words(sum([await call.hf.dead.count_for_record(**each) for each in narrowed]))
+    said = {"filter": filter_words(filters) or None, "everything": body.everything or None}
+    await call.record(verb, "dead letters", **said, count=count)
     return [await act(**each, everything=not each) for each in narrowed]
 
 
@@ -165,9 +168,3 @@ async def _own(call: Call, ids: list[UUID]) -> list[UUID]:
     """Each of them is looked at: somebody else's is passed over, as one that is not there."""
     found = await call.hf.jobs.get_many(list(dict.fromkeys(ids)))
     return [job.id for job in found if job is not None and job.state is State.DEAD and call.caller.sees(job)]
-
-
-def _words(filters: dict[str, Any]) -> dict[str, str] | None:
-    """For the record; what is searched for may be a payload's."""
-    shown = {name: str(value) for name, value in filters.items() if name != "text"}
-    return shown | ({"text": "…"} if "text" in filters else {}) or None

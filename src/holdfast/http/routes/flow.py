@@ -10,13 +10,15 @@ from pydantic import Field
 
 from holdfast.core.api_key import Scope
 from holdfast.core.breaker import Phase
+from holdfast.core.errors import InvalidOptions
+from holdfast.core.rate import parse_pace
 from holdfast.core.tenancy import HEAVIEST, LIGHTEST
 from holdfast.http.bodies import LimitBody, NamePath, TaskPath
 from holdfast.http.body import Body
 from holdfast.http.call import Called
 from holdfast.http.caller import Reach
 from holdfast.http.problem import Problem
-from holdfast.http.problems import NOT_SET
+from holdfast.http.problems import INVALID_REQUEST, NOT_SET
 from holdfast.http.route_table import Routes, Takes
 from holdfast.http.views import View
 
@@ -102,8 +104,19 @@ async def list_limits(call: Called) -> LimitsView:
 @routes.add("PUT", "/limits/{name}", scope=Scope.OPERATE, reach=Reach.CLUSTER, takes=Takes.ONE, status=204)
 async def set_limit(call: Called, name: LimitPath, body: LimitBody) -> Response:
     """Another size or pace, for all keys of a limit; it goes before what the code says, and has to be of its kind."""
+    _check_rate(body)
     await call.hf.limits.set(name, size=body.size, rate=body.rate, burst=body.burst, by=call.caller.name)
     return Response(status_code=204)
+
+
+def _check_rate(body: LimitBody) -> None:
+    """The library says what is wrong; the field is for programs."""
+    if body.rate is None:
+        return
+    try:
+        parse_pace(body.rate, burst=body.burst)
+    except InvalidOptions as error:
+        raise Problem(INVALID_REQUEST, str(error), field="rate") from None
 
 
 @routes.add("DELETE", "/limits/{name}", scope=Scope.OPERATE, reach=Reach.CLUSTER, status=204, problems=(NOT_SET,))

@@ -146,9 +146,11 @@ async def drain_queue(call: Called, queue: QueuePath) -> Response:
     return Response(status_code=204)
 
 
-@routes.post("/queues/{queue}/purge", reach=Reach.QUEUE, takes=Takes.PERHAPS)
+@routes.post("/queues/{queue}/purge", reach=Reach.QUEUE, takes=Takes.PERHAPS, problems=(QUEUE_NOT_FOUND,))
 async def purge_queue(call: Called, queue: QueuePath, body: CancelBody | None = None) -> PurgedView:
     """Cancel everything that waits in it; what runs goes on."""
+    if said := await call.hf.queues.why_unknown(queue, among=call.caller.queues):
+        raise Problem(QUEUE_NOT_FOUND, said)
     reason = (body and body.reason) or "purged"
     count = sum([each.waiting for each in await call.hf.queues.list() if each.name == queue])
     await call.record("purge", f"queue {queue}", reason=reason, count=count)
