@@ -126,5 +126,5 @@ def test_the_package_is_watched_where_it_is(tmp_path: Path, monkeypatch: pytest.
 
 def test_changed_files_are_told_from_here_and_not_all_of_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert shortly([str(tmp_path / "a" / "b.py"), "/elsewhere/c.py"]) == "/elsewhere/c.py, a/b.py"
+    assert shortly([str(tmp_path / "a" / "b.py"), "/0/elsewhere/c.py"]) == "/0/elsewhere/c.py, a/b.py"
     assert shortly([str(tmp_path / f"{n}.py") for n in range(5)]) == "0.py, 1.py, 2.py and 2 more"

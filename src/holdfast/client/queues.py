@@ -153,8 +153,8 @@ class Queues:
         It is on record, with how many waited, as the changes of settings are. A queue that nobody has heard of is
         refused, as for `set_weights`: 0 would be a false comfort.
         """
-        await self._refuse_unknown(queue)
         reason = check_reason(reason) or "purged"
+        await self._refuse_unknown(queue)
         if self._acts.wanted:
             count = sum([each.waiting for each in await self.list() if each.name == queue])
             await self._acts.record("purge", f"queue {queue}", by=by, reason=reason, count=count)
