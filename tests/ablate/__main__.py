@@ -36,9 +36,13 @@ class Verdict(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make ablate", description=__doc__)
     parser.add_argument("--only", default="", help="only those whose promise or safeguard contains this")
+    parser.add_argument("--missing", action="store_true", help="only those that the table does not have")
     parser.add_argument("--show", action="store_true", help="print what the tests said of a survivor")
     options = parser.parse_args()
     chosen = [each for each in (*ABLATIONS, *FLOW_CONTROL) if options.only in f"{each.promise} {each.safeguard}"]
+    if options.missing:
+        there = _rows(DOC.read_text())
+        chosen = [each for each in chosen if (each.promise, each.safeguard) not in there]
     print(f"{len(chosen)} safeguards; each is taken out of a scratch copy, and its tests must go red", flush=True)
     with ThreadPoolExecutor(2) as pool:
         verdicts = []
@@ -91,13 +95,18 @@ def _run_tests(ablation: Ablation, scratch: Path) -> Verdict:
 
 def _write(verdicts: list[Verdict]) -> None:
     """The rows of these anew, beside those of the others as they were; in the order of the tables."""
-    before, _, rest = DOC.read_text().partition(BEGIN)
-    known, _, after = rest.partition(END)
-    rows = {_name_in(row): row for row in known.splitlines() if row.startswith("| ")}
-    rows |= {_name_in(row): row for row in map(_row, verdicts)}
+    text = DOC.read_text()
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    rows = _rows(text) | {_name_in(row): row for row in map(_row, verdicts)}
     head = ["| promise | safeguard taken out | where | caught by | after |", "|---|---|---|---|--:|"]
     kept = [rows[name] for each in (*ABLATIONS, *FLOW_CONTROL) if (name := (each.promise, each.safeguard)) in rows]
     DOC.write_text(f"{before}{BEGIN}\n\n" + "\n".join([*head, *kept]) + f"\n\n{END}{after}")
+
+
+def _rows(text: str) -> dict[tuple[str, str], str]:
+    """Those of the table, by promise and safeguard."""
+    table = text.partition(BEGIN)[2].partition(END)[0]
+    return {_name_in(row): row for row in table.splitlines() if row.startswith("| ")}
 
 
 def _row(verdict: Verdict) -> str:
