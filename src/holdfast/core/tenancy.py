@@ -60,18 +60,15 @@ def next_tag(reached: int | None, last: int | None, cost: int, *, waiting: bool)
     return last + cost if waiting else base
 
 
-def line_tag(*, reached: int, head: int | None, before: int | None, after: int | None, cost: int) -> int:
-    """The tag of a job that begins to wait at a gate, by which those of its lane are let go there.
+def line_tag(*, reached: int, head: int | None, last: int | None, cost: int) -> int:
+    """The tag that a job brings when it begins to wait at a gate, by which the tenants of its lane are let go there.
 
-    `reached`: the largest tag of its lane that was let go there while somebody waited; `head`: that of the next.
-    `before` and `after`: of its tenant's jobs there, the one that came last before it and the one that came next after
-    it; so whoever comes back to its place does not wait at the tail. A tenant whose jobs do not wait here is one of its
-    costs away, and a hair less, so that it comes before the next job of any other of its weight. Nobody has to be
-    remembered for that.
+    It is its tenant's, whose first job uses the smallest. `reached`: the largest that was used in its lane there while
+    somebody waited; `head`: the one that is next; `last`: its tenant's largest. A tenant whose jobs do not wait here is
+    one of its costs away, and a hair less, so that it comes before the next job of any other of its weight. Nobody has
+    to be remembered for that.
     """
-    if after is not None:
-        return after
-    if before is not None:
-        return min(before + cost, FURTHEST_TAG - 1)
+    if last is not None:
+        return min(last + cost, FURTHEST_TAG - 1)
     furthest_behind = (head or 0) - cost_of(LIGHTEST)  # what is remembered may be lost: nobody is overtaken for long
     return min(max(reached, furthest_behind, 0) + cost - 1, FURTHEST_TAG - 1)

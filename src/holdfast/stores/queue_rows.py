@@ -11,8 +11,8 @@ from typing import Any
 
 from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions
-from holdfast.core.priority import LARGEST_WEIGHT, check_weights
-from holdfast.core.queue import QueueRates, QueueSettings
+from holdfast.core.priority import LARGEST_WEIGHT, PRIORITIES, PRIORITY_NAMES, check_weights
+from holdfast.core.queue import QueueRates, QueueSettings, share_of
 
 _LEAST_S = 1.0
 COLUMNS = ("paused", "high", "low", "weight", "weights", "high_age_s", "low_age_s", "draining")
@@ -81,3 +81,10 @@ def rates_of(enqueued: int, started: int, ended: int, *, over_s: float) -> Queue
     """Counts of a time as rates; a burst that is hardly over is as if it had taken a second."""
     over_s = max(_LEAST_S, over_s)
     return QueueRates(enqueued / over_s, started / over_s, ended / over_s, over_s)
+
+
+def share_in_line(settings: QueueSettings, priority: object) -> float:
+    """The weight of a lane of which somebody waits at a gate."""
+    if not isinstance(priority, int) or priority not in PRIORITIES:
+        priority = PRIORITY_NAMES["normal"]
+    return share_of(settings, priority)

@@ -24,13 +24,11 @@ WITH t AS (UPDATE holdfast.timer SET queue = coalesce($2, queue) WHERE ctid = AN
 SELECT job_id FROM t UNION ALL SELECT job_id FROM b
 
 -- name: parked
-SELECT job_id, queue, seq % 4611686018427387904 AS seq FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
+SELECT job_id, queue FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
 
 -- name: move_parked
--- In the order of their places, so that each finds those before it in its new line.
-UPDATE holdfast.parked p SET queue = m.queue, priority = m.priority, tag = m.tag, seq = m.seq
-FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::int2[], $4::int8[], $5::int8[]) AS a (job_id, queue, priority, tag, seq)
-      ORDER BY a.seq) AS m
+UPDATE holdfast.parked p SET queue = m.queue, priority = m.priority, tag = m.tag, seq = p.seq % 4611686018427387904
+FROM unnest($1::uuid[], $2::text[], $3::int2[], $4::int8[]) AS m (job_id, queue, priority, tag)
 WHERE p.job_id = ANY (ARRAY[m.job_id])
 
 -- name: bodies
@@ -57,11 +55,11 @@ ORDER BY m.job_id LIMIT $2
 SELECT kind, key FROM holdfast.slot WHERE job_id = $1
 
 -- name: line
--- Of those who wait at the same place: who comes first in its lane, and who is of others, which take turns with it. One
--- after the other, by the index.
+-- Of those who wait at the same place: who comes first in its lane, and who is of others, which take turns with it. Of a
+-- tenant, the jobs go by their places, each by the next of their tags. One after the other, by the index.
 SELECT (SELECT count(*) FROM (
             SELECT 1 FROM holdfast.parked x WHERE x.reason = p.reason AND x.key = p.key AND x.queue = p.queue
-                AND x.priority = p.priority AND (x.line, x.seq) < (p.line, p.seq)
+                AND x.priority = p.priority AND (x.line, x.seq) < (t.line, CASE WHEN p.line = 0 THEN p.seq ELSE 0 END)
             ORDER BY x.line, x.seq LIMIT $2) n),
        (SELECT count(*) FROM (
             SELECT 1 FROM holdfast.parked x WHERE x.reason = p.reason AND x.key = p.key
@@ -69,7 +67,15 @@ SELECT (SELECT count(*) FROM (
        + (SELECT count(*) FROM (
             SELECT 1 FROM holdfast.parked x WHERE x.reason = p.reason AND x.key = p.key
                 AND (x.queue, x.priority) > (p.queue, p.priority) ORDER BY x.queue, x.priority LIMIT $2) n)
-FROM holdfast.parked p WHERE p.job_id = $1
+FROM holdfast.parked p CROSS JOIN LATERAL (
+    SELECT coalesce((
+        SELECT o.line FROM holdfast.parked o WHERE o.reason = p.reason AND o.key = p.key AND o.queue = p.queue
+            AND o.priority = p.priority AND o.tenant = p.tenant AND o.line > 0 ORDER BY o.line LIMIT 1
+        OFFSET (SELECT count(*) FROM (
+            SELECT 1 FROM holdfast.parked e WHERE e.reason = p.reason AND e.key = p.key AND e.queue = p.queue
+                AND e.priority = p.priority AND e.tenant = p.tenant AND e.line > 0 AND e.seq < p.seq
+            ORDER BY e.seq LIMIT $2) n)), 0) AS line) t
+WHERE p.job_id = $1
 
 -- name: lately
 -- From the newest rows of each kind, found by an index: bounded work, however many there are. Where there are more than

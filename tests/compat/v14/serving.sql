@@ -28,53 +28,90 @@ ORDER BY g.due_at LIMIT 1
 
 -- name: preview
 -- Who is next in each lane at these gates, so that it is known what else has to be held.
-SELECT j.task, j.queue, j.tenant, j.gates
-FROM unnest($1::text[], $2::text[]) AS g (kind, key)
-CROSS JOIN LATERAL (SELECT a.*, count(*) OVER () AS many FROM holdfast.lanes_at(g.kind, g.key) a) l
-CROSS JOIN LATERAL (
-    SELECT p.job_id FROM holdfast.parked p
-    WHERE p.reason = g.kind AND p.key = g.key AND p.queue = l.queue AND p.priority = l.priority
-    ORDER BY p.line, p.seq LIMIT greatest(1, $3::int8 / l.many)) w
-JOIN holdfast.job j ON j.id = ANY (ARRAY[w.job_id])
+WITH head AS MATERIALIZED (
+    SELECT g.kind, g.key, l.queue, l.priority, p.tenant, p.line, p.job_id
+    FROM unnest($1::text[], $2::text[]) AS g (kind, key)
+    CROSS JOIN LATERAL holdfast.lanes_at(g.kind, g.key, $4) l
+    CROSS JOIN LATERAL (
+        SELECT x.tenant, x.line, x.job_id FROM holdfast.parked x
+        WHERE x.reason = g.kind AND x.key = g.key AND x.queue = l.queue AND x.priority = l.priority
+        ORDER BY x.line, x.seq LIMIT greatest(1, $3::int8 / l.many)) p
+), whose AS (
+    SELECT kind, key, queue, priority, tenant, count(*) AS many FROM head WHERE line > 0
+    GROUP BY kind, key, queue, priority, tenant
+)
+SELECT j.task, j.queue, j.tenant, j.gates FROM (
+    SELECT job_id FROM head
+    UNION
+    SELECT p.job_id FROM whose w CROSS JOIN LATERAL (
+        SELECT x.job_id FROM holdfast.parked x
+        WHERE x.reason = w.kind AND x.key = w.key AND x.queue = w.queue AND x.priority = w.priority AND x.line > 0
+            AND (x.tenant, x.seq) > (w.tenant, -1) AND (x.tenant, x.seq) < (w.tenant, 9223372036854775807)
+        ORDER BY x.tenant, x.seq LIMIT w.many) p
+) n JOIN holdfast.job j ON j.id = ANY (ARRAY[n.job_id])
 
 -- name: line
--- The same, held here until we commit, where nobody else has them in hand; of no lane more than `most`. Served: claimed from
--- by somebody, or by nobody because there is no worker at all. Without a task: the body is gone.
+-- The same, held here until we commit, where nobody else has them in hand: of each lane the `most` that are next by their
+-- tags, and as many of each of their tenants by their places. Served: claimed from by somebody, or by nobody because there
+-- is no worker at all. Without a task: the body is gone.
+WITH head AS MATERIALIZED (
+    SELECT p.*, greatest(1, $3::int8 / l.many) AS most, l.cut
+    FROM holdfast.lanes_at($1, $2, $4) l
+    CROSS JOIN LATERAL (
+        SELECT x.* FROM holdfast.parked x
+        WHERE x.reason = $1 AND x.key = $2 AND x.queue = l.queue AND x.priority = l.priority
+        ORDER BY x.line, x.seq LIMIT greatest(1, $3::int8 / l.many) FOR UPDATE SKIP LOCKED) p
+), whose AS (
+    SELECT queue, priority, tenant, count(*) AS many FROM head WHERE line > 0 GROUP BY queue, priority, tenant
+), first AS MATERIALIZED (
+    SELECT p.*, NULL::int8 AS most, false AS cut FROM whose w CROSS JOIN LATERAL (
+        SELECT x.* FROM holdfast.parked x
+        WHERE x.reason = $1 AND x.key = $2 AND x.queue = w.queue AND x.priority = w.priority AND x.line > 0
+            AND (x.tenant, x.seq) > (w.tenant, -1) AND (x.tenant, x.seq) < (w.tenant, 9223372036854775807)
+        ORDER BY x.tenant, x.seq LIMIT w.many FOR UPDATE SKIP LOCKED) p
+    WHERE p.job_id NOT IN (SELECT job_id FROM head)
+)
 SELECT p.job_id, coalesce(j.queue, nullif(p.queue, ''), 'default') AS queue, coalesce(j.priority, 5) AS priority, p.attempt,
        p.losses, p.crashes, p.attached, p.tag, p.seq % 4611686018427387904 AS seq, j.task, j.tenant, j.gates,
-       p.queue AS lane_queue, p.priority AS lane_priority, p.line, greatest(1, $3::int8 / l.many) AS most,
-       t.need, t.reached, s.weight, s.weights,
+       p.queue AS lane_queue, p.priority AS lane_priority, p.tenant AS lane_tenant,
+       CASE WHEN p.line BETWEEN 0 AND (1::int8 << 60) - 1 THEN p.line ELSE 0 END AS line,
+       p.most, p.cut, t.due, t.reached, s.weight, s.weights,
        NOT EXISTS (SELECT 1 FROM holdfast.queue_setting x WHERE x.queue = p.queue AND x.paused)
        AND (NOT EXISTS (SELECT 1 FROM holdfast.worker)
             OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}' OR p.queue = ANY (w.queues))) AS served
-FROM (SELECT a.*, count(*) OVER () AS many FROM holdfast.lanes_at($1, $2) a) l
-CROSS JOIN LATERAL (
-    SELECT x.* FROM holdfast.parked x
-    WHERE x.reason = $1 AND x.key = $2 AND x.queue = l.queue AND x.priority = l.priority
-    ORDER BY x.line, x.seq LIMIT greatest(1, $3::int8 / l.many) FOR UPDATE SKIP LOCKED) p
+FROM (SELECT * FROM head UNION ALL SELECT * FROM first) p
 LEFT JOIN holdfast.job j ON j.id = ANY (ARRAY[p.job_id])
 LEFT JOIN holdfast.turn t ON t.kind = $1 AND t.key = $2 AND t.queue = ANY (ARRAY[p.queue]) AND t.priority = p.priority
 LEFT JOIN holdfast.queue_setting s ON s.queue = p.queue
 
+-- name: give_tags
+UPDATE holdfast.parked p SET line = g.line FROM unnest($1::uuid[], $2::int8[]) AS g (job_id, line)
+WHERE p.job_id = ANY (ARRAY[g.job_id])
+
+-- name: clock
+SELECT due, reached FROM holdfast.turn WHERE kind = $1 AND key = $2 AND queue = '' AND priority = -1
+
 -- name: keep_turns
-INSERT INTO holdfast.turn (kind, key, queue, priority, need, reached)
+INSERT INTO holdfast.turn (kind, key, queue, priority, due, reached)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::int2[], $5::float8[], $6::int8[])
-ON CONFLICT (kind, key, queue, priority) DO UPDATE SET need = excluded.need, reached = excluded.reached
+ON CONFLICT (kind, key, queue, priority) DO UPDATE SET due = excluded.due, reached = excluded.reached
 
 -- name: forget_turns
 DELETE FROM holdfast.turn t USING unnest($1::text[], $2::text[], $3::text[], $4::int2[]) AS d (kind, key, queue, priority)
 WHERE t.kind = d.kind AND t.key = d.key AND t.queue = d.queue AND t.priority = d.priority
 
 -- name: forget_empty_lanes
--- From a place in the table, by chance, as gates are forgotten: lanes of which nobody waits any more.
+-- From a place in the table, by chance, as gates are forgotten: lanes of which nobody waits any more, and clocks of gates.
 DELETE FROM holdfast.turn WHERE ctid = ANY (ARRAY(
     SELECT t.ctid FROM (
         SELECT ctid, kind, key, queue, priority FROM holdfast.turn WHERE ctid >= (
             SELECT ('(' || floor(greatest(0, random() * 2 - 1) * pg_relation_size('holdfast.turn')
                 / current_setting('block_size')::int8)::int8 || ',0)')::tid)
         LIMIT $1 FOR UPDATE SKIP LOCKED) t
-    WHERE NOT EXISTS (SELECT 1 FROM holdfast.parked p WHERE p.reason = t.kind AND p.key = t.key AND p.queue = t.queue
-        AND p.priority = t.priority)))
+    WHERE CASE WHEN t.queue = '' THEN (SELECT p.seq FROM holdfast.parked p
+            WHERE p.reason = t.kind AND p.key = t.key ORDER BY p.seq LIMIT 1) IS NULL
+        ELSE NOT EXISTS (SELECT 1 FROM holdfast.parked p WHERE p.reason = t.kind AND p.key = t.key AND p.queue = t.queue
+            AND p.priority = t.priority) END))
 
 -- name: unpark
 DELETE FROM holdfast.parked WHERE job_id = ANY ($1)

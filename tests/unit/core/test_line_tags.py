@@ -15,6 +15,8 @@ from holdfast.core.tenancy import COST, FURTHEST_TAG, LIGHTEST, cost_of, line_ta
 
 
 class Waiting(NamedTuple):
+    """A job and the tag that it has brought, or was given for it."""
+
     line: int
     seq: int
     tenant: str
@@ -35,25 +37,25 @@ class Line:
     def come(self, tenant: str, seq: int | None = None) -> Waiting:
         """From the tail of its lane, or back to its place."""
         seq = next(self._seqs) if seq is None else seq
-        its_own = sorted((job.seq, job.line) for job in self.waiting if job.tenant == tenant)
-        line = line_tag(
-            reached=self.reached,
-            head=self.waiting[0].line if self.waiting else None,
-            before=max((each for each in its_own if each[0] < seq), default=(0, None))[1],
-            after=min((each for each in its_own if each[0] > seq), default=(0, None))[1],
-            cost=self.cost(tenant),
-        )
-        job = Waiting(line, seq, tenant)
+        last = max((job.line for job in self.waiting if job.tenant == tenant), default=None)
+        head = self.waiting[0].line if self.waiting else None
+        job = Waiting(line_tag(reached=self.reached, head=head, last=last, cost=self.cost(tenant)), seq, tenant)
         insort(self.waiting, job)
         return job
 
     def go(self) -> Waiting | None:
+        """Whose tenant has the smallest tag, by the places of its jobs."""
         if not self.waiting:
             self.reached = 0  # nothing is known of a line where nobody waits
             return None
-        job = self.waiting.pop(0)
-        self.reached = max(self.reached, job.line)
-        return job
+        by = self.waiting.pop(0)
+        self.reached = max(self.reached, by.line)
+        its_own = [job for job in (by, *self.waiting) if job.tenant == by.tenant]
+        first = min(its_own, key=lambda job: job.seq)
+        if first is not by:
+            self.waiting.remove(first)
+            insort(self.waiting, by._replace(line=first.line))
+        return first
 
 
 TENANTS = "abcd"
@@ -78,9 +80,25 @@ def play(line: Line, moves: list[str]) -> None:
 def test_each_tenant_goes_in_its_own_order_whoever_comes_back(moves: list[str], weights: dict[str, float]) -> None:
     line = Line(weights)
     play(line, moves)
+    order: list[Waiting] = []
+    while (job := line.go()) is not None:
+        order.append(job)
     for tenant in TENANTS:
-        its_own = [job.seq for job in line.waiting if job.tenant == tenant]
-        assert its_own == sorted(its_own), line.waiting
+        its_own = [job.seq for job in order if job.tenant == tenant]
+        assert its_own == sorted(its_own), order
+
+
+@given(st.permutations(range(1, 41)))
+def test_in_whatever_order_they_come_each_brings_a_tag_of_its_own(seqs: list[int]) -> None:
+    """As batches that were picked one after the other may come."""
+    line = Line()
+    for seq in seqs:
+        line.come("a", seq)
+    tags = [job.line for job in line.waiting]
+    assert tags == [n * COST - 1 for n in range(1, 41)]
+    line.come("b", 100)
+    line.come("b", 101)
+    assert [job.tenant for job in (line.go(), line.go(), line.go(), line.go()) if job] == ["a", "b", "a", "b"]
 
 
 @given(moves, weights_of_tenants)
@@ -98,7 +116,9 @@ def test_of_tenants_of_the_same_weight_a_first_job_is_the_next() -> None:
     line = Line()
     for tenant in "a" * 1000 + "b":
         line.come(tenant)
-    assert line.go() == Waiting(COST - 1, 1, "a")
+    job = line.go()
+    assert job is not None
+    assert job.seq == 1
     line.come("c")
     assert [job.tenant for job in line.waiting[:3]] == ["b", "c", "a"], "before the second of anybody"
 
@@ -150,5 +170,5 @@ def test_where_it_is_forgotten_how_far_they_have_come_nobody_is_overtaken_for_lo
 
 def test_tags_end_somewhere() -> None:
     furthest = FURTHEST_TAG - 1
-    assert line_tag(reached=furthest, head=None, before=None, after=None, cost=COST) == furthest
-    assert line_tag(reached=0, head=None, before=furthest, after=None, cost=COST) == furthest
+    assert line_tag(reached=furthest, head=None, last=None, cost=COST) == furthest
+    assert line_tag(reached=0, head=None, last=furthest, cost=COST) == furthest

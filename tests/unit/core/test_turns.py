@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.fairness import Lane
-from holdfast.core.turns import InLine, Remembered, Turns, remembered_of
+from holdfast.core.turns import CLOCK, NOTHING, InLine, Remembered, Turns, remembered_of
 
 LANES = [Lane(queue, priority) for queue in "ab" for priority in (1, 5, 9)]
 positive = st.sampled_from([0.01, 0.5, 1.0, 1.0, 2.0, 3.0, 10.0])
@@ -29,7 +29,8 @@ class Gate:
         self.known: dict[Lane, Remembered] = {}
 
     def let_go(self, weights: dict[Lane, float | None], tag: int = 0) -> Lane:
-        turns = Turns(_in_line(weights), {lane: known for lane, known in self.known.items() if lane in weights})
+        known = {lane: known for lane, known in self.known.items() if lane in weights or lane == CLOCK}
+        turns = Turns(_in_line(weights), known)
         lane = turns.next()
         assert lane is not None
         turns.took(lane, tag)
@@ -103,7 +104,9 @@ def test_whom_nobody_comes_for_goes_first_and_pays_nothing() -> None:
     a, b, c = LANES[:3]
     gate = Gate()
     assert gate.let_go({a: 1.0, b: None, c: 1.0}) == b
-    assert gate.known == {}, "the others need what they needed"
+    dues = {known.due for lane, known in gate.known.items() if lane in (a, c)}
+    assert dues == {1.0}, "the others are due as they were"
+    assert gate.known[CLOCK].due == 0.0, "and no time has gone by"
 
 
 def test_of_lanes_that_need_the_same_the_oldest_goes() -> None:
@@ -124,13 +127,32 @@ def test_a_lane_that_is_over_is_forgotten() -> None:
     a, b = LANES[:2]
     turns = Turns(_in_line({a: 1.0, b: 1.0}), {a: Remembered(0.5, 7)})
     turns.over(a)
-    assert turns.changes() == {a: Remembered()}
+    assert turns.changes()[a] == NOTHING
+
+
+def test_of_lanes_that_stay_where_they_are_nothing_is_written_anew() -> None:
+    lanes: dict[Lane, float | None] = dict.fromkeys(LANES, 1.0)
+    gate = Gate()
+    gate.let_go(lanes)
+    turns = Turns(_in_line(lanes), gate.known)
+    lane = turns.next()
+    assert lane is not None
+    turns.took(lane, 0)
+    assert turns.changes().keys() <= {lane, CLOCK}, "however many wait"
+
+
+def test_a_lane_that_has_to_stay_keeps_what_is_known_of_it() -> None:
+    a, b = LANES[:2]
+    turns = Turns(_in_line({a: None, b: 1.0}), {a: Remembered(None, 7)})
+    turns.leave(a)
+    assert turns.next() == b
+    assert turns.changes() == {}
 
 
 @given(st.floats() | st.integers() | st.text() | st.none(), st.floats() | st.integers() | st.text() | st.none())
-def test_nonsense_counts_as_not_there(need: object, reached: object) -> None:
-    known = remembered_of(need, reached)
-    assert known.need is None or 0 <= known.need < math.inf
+def test_nonsense_counts_as_not_there(due: object, reached: object) -> None:
+    known = remembered_of(due, reached)
+    assert known.due is None or 0 <= known.due < math.inf
     assert known.reached >= 0
     gate = Gate()
     gate.known = {LANES[0]: known}

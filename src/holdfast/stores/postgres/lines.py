@@ -3,7 +3,7 @@ written here."""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,10 +23,11 @@ from holdfast.core.gates import (
     kept_slots,
 )
 from holdfast.core.gates_text import read_gates
-from holdfast.core.queue import QueueSettings, share_of
-from holdfast.core.turns import InLine, Remembered, Turns, remembered_of
+from holdfast.core.job import JobId
+from holdfast.core.queue import QueueSettings
+from holdfast.core.turns import CLOCK, InLine, Remembered, Turns, remembered_of
 from holdfast.stores.postgres.holding import Held, places_for
-from holdfast.stores.queue_rows import from_row
+from holdfast.stores.queue_rows import from_row, share_in_line
 
 if TYPE_CHECKING:
     from asyncpg import Record
@@ -53,6 +54,8 @@ class Outcome:
         self.skipped: list[tuple[Record, Skipped]] = []
         self.turns: list[tuple[Place, Lane, Remembered]] = []
         """What has to be known of lanes when others are let go there."""
+        self.tags: list[tuple[JobId, int]] = []
+        """Those who stay, by another tag than the one that they brought."""
         self.due: dict[Place, float | None] = {}
         """When to look at the gates again that were served."""
         self.over: set[Place] = set()
@@ -78,27 +81,60 @@ def candidate_of(row: Record) -> Candidate:
     return Candidate(row["task"], row["queue"], row["tenant"], read_gates(row["gates"]))
 
 
-def judge(place: Place, waiters: Sequence[Record], held: Held, line: Outcome, *, limit: int) -> float | None:
+class _Lane:
+    """Those of one lane who were read: its tenants take turns by the tags that their jobs have brought, each of them by
+    the places of its jobs."""
+
+    def __init__(self, rows: Sequence[Record]) -> None:
+        heads = sorted((row for row in rows if row["most"] is not None), key=lambda row: (row["line"], row["seq"]))
+        self.first = heads[0]
+        self.remembered = remembered_of(self.first["due"], self.first["reached"])
+        self.full = len(heads) >= self.first["most"]
+        """Whether there may be others."""
+        self._last = heads[-1]["line"]
+        self._tenants: defaultdict[str | None, list[Record]] = defaultdict(list)
+        for row in sorted(rows, key=lambda row: row["seq"]):
+            self._tenants[row["lane_tenant"] if row["line"] else None].append(row)
+        self._tags = {tenant: sorted(row["line"] for row in rows) for tenant, rows in self._tenants.items()}
+
+    def next(self) -> tuple[Record, int] | None:
+        """Who is the next, and by which tag."""
+        turns = ((self._tags[tenant][0], rows[0]["seq"], rows[0]) for tenant, rows in self._tenants.items())
+        found = min(turns, key=lambda turn: turn[:2], default=None)
+        if found is None or (self.full and found[0] > self._last):  # others may be before it
+            return None
+        return found[2], found[0]
+
+    def went(self, row: Record, *, by_its_tag: bool) -> None:
+        """The next one has left; without using a tag, there is one less to come."""
+        tenant = row["lane_tenant"] if row["line"] else None
+        self._tenants[tenant].pop(0)
+        self._tags[tenant].pop(0 if by_its_tag else -1)
+        if not self._tenants[tenant]:
+            del self._tenants[tenant]
+
+    def given(self) -> list[tuple[JobId, int]]:
+        """Those who have another tag now than the one that they brought."""
+        pairs = [pair for tenant, rows in self._tenants.items() for pair in zip(rows, self._tags[tenant], strict=True)]
+        return [(row["job_id"], tag) for row, tag in pairs if row["line"] != tag]
+
+
+def judge(
+    place: Place, waiters: Sequence[Record], clock: Remembered, held: Held, line: Outcome, *, limit: int
+) -> float | None:
     """Go along the lanes, each in its turn, up to the first who has to stay; when to come again."""
-    lanes = _by_lane(waiters)
+    rows: defaultdict[Lane, list[Record]] = defaultdict(list)
+    for row in waiters:
+        rows[Lane(row["lane_queue"], row["lane_priority"])].append(row)
+    lanes = {lane: _Lane(found) for lane, found in rows.items()}
     turns = Turns(
-        {lane: InLine(_share(rows[0]), rows[0]["seq"]) for lane, rows in lanes.items()},
-        {lane: known for lane, rows in lanes.items() if (known := _remembered(rows[0])) != Remembered()},
+        {lane: InLine(_share(each.first), each.first["seq"]) for lane, each in lanes.items()},
+        {CLOCK: clock, **{lane: each.remembered for lane, each in lanes.items()}},
     )
     until = _go_along(place, turns, lanes, held, line, limit=limit)
     line.turns += [(place, lane, known) for lane, known in turns.changes().items()]
+    line.tags += [given for each in lanes.values() for given in each.given()]
     return until
-
-
-def _by_lane(waiters: Sequence[Record]) -> dict[Lane, deque[Record]]:
-    lanes: defaultdict[Lane, deque[Record]] = defaultdict(deque)
-    for row in sorted(waiters, key=lambda row: (row["line"], row["seq"])):
-        lanes[Lane(row["lane_queue"], row["lane_priority"])].append(row)
-    return lanes
-
-
-def _remembered(row: Record) -> Remembered:
-    return remembered_of(row["need"], row["reached"])
 
 
 def _share(row: Record) -> float | None:
@@ -107,54 +143,74 @@ def _share(row: Record) -> float | None:
         return None
     weights = row["weight"], row["weights"]
     settings = QueueSettings() if weights[0] is None else from_row(False, None, None, *weights)
-    return share_of(settings, row["lane_priority"])
+    return share_in_line(settings, row["lane_priority"])
 
 
 def _go_along(
-    place: Place, turns: Turns, lanes: dict[Lane, deque[Record]], held: Held, line: Outcome, *, limit: int
+    place: Place, turns: Turns, lanes: dict[Lane, _Lane], held: Held, line: Outcome, *, limit: int
 ) -> float | None:
-    now, rules = held.usage.now, held.usage.rules
-    full = {lane for lane, rows in lanes.items() if len(rows) == rows[0]["most"]}
+    now, rules, before = held.usage.now, held.usage.rules, len(line)
+    stay: list[float | None] = []
     while (lane := turns.next()) is not None:
         if len(line) >= limit:
             return now
-        if not lanes[lane]:
-            if lane in full:
+        found, share = lanes[lane].next(), turns.share(lane)
+        if found is None:
+            if lanes[lane].full:
                 return now  # we have not seen all of them
             turns.over(lane)
             continue
-        row, share = lanes[lane].popleft(), turns.share(lane)
+        row, tag = found
         if row["task"] is None:  # its claim will tell
+            lanes[lane].went(row, by_its_tag=False)
             line.let_go.append(LetGo(row))
             continue
         candidate = candidate_of(row)
         if not places_for([candidate], rules) <= held.places:  # he came after we had looked
             return now
         verdict = _ask(candidate, held.usage, served=share is not None)
+        if isinstance(verdict, Waits) and verdict.at == place:
+            stay.append(_again_at(place, verdict, held, line))
+            if share is not None:
+                return _earliest(stay)
+            turns.leave(lane)  # others may pass: it may be of a smaller size, and nobody comes for it
+            continue
+        lanes[lane].went(row, by_its_tag=isinstance(verdict, Passed))
         if isinstance(verdict, Passed):
+            turns.took(lane, tag)
             slots = kept_slots(candidate, verdict.takes, comes_last=share == 0) if share is not None else ()
             anew = bool(row["tag"]) and comes_anew(candidate, place, verdict.takes, rules)
             line.let_go.append(LetGo(row, slots, anew))
-            turns.took(lane, row["line"])
             line.left_to_last |= share == 0
             line.spent.update(verdict.spends)
             if share is not None:
                 line.probed.update(each for each in verdict.takes if each.barrier is Barrier.BREAKER)
         elif isinstance(verdict, Skipped):
             line.skipped.append((row, verdict))
-        elif verdict.at == place:
-            if place.barrier is Barrier.RATE and place.key not in line.spent:
-                # Its pace may be quicker now. What others have spent here is not spent before their claim.
-                line.full_at[place.key] = held.usage.full_at[place.key]
-            if verdict.until is None and line.untold(place):  # if he is never claimed, nobody would tell
-                return now + _AGAIN_S
-            return None if verdict.until is None else max(verdict.until, now + _SOON_S)
         else:
             if verdict.until is None and line.untold(verdict.at):  # the same for whoever goes on to that gate
                 verdict = verdict._replace(until=now + _AGAIN_S)
             line.moved.append((row, verdict))
-    line.over.add(place)
-    return None
+    if len(line) > before and any(each.first["cut"] for each in lanes.values()):
+        return now  # there are others; not where all had to stay: nobody else may go then
+    if not stay:
+        line.over.add(place)
+    return _earliest(stay)
+
+
+def _again_at(place: Place, verdict: Waits, held: Held, line: Outcome) -> float | None:
+    """Of one who has to stay: when to come again."""
+    now = held.usage.now
+    if place.barrier is Barrier.RATE and place.key not in line.spent and place.key in held.usage.full_at:
+        # Its pace may be quicker now. What others have spent here is not spent before their claim.
+        line.full_at[place.key] = held.usage.full_at[place.key]
+    if verdict.until is None:  # if whoever was let go is never claimed, nobody would tell
+        return now + _AGAIN_S if line.untold(place) else None
+    return max(verdict.until, now + _SOON_S)
+
+
+def _earliest(times: Sequence[float | None]) -> float | None:
+    return min((each for each in times if each is not None), default=None)
 
 
 def _ask(candidate: Candidate, usage: Usage, *, served: bool) -> Admission:

@@ -47,7 +47,7 @@ async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, prio
     their places, so that a repeated call is the same as one."""
     # Held first: from then on nobody else moves them, so that what is read next holds.
     free = {row["job_id"]: row["losses"] for row in await tx.fetch("moving.ready", job_ids)}
-    waiting_in = {row["job_id"]: row for row in await tx.fetch("moving.parked", job_ids)}
+    waiting_in = {row["job_id"]: row["queue"] for row in await tx.fetch("moving.parked", job_ids)}
     lanes = {}
     for job_id, old_queue, old_priority, _ in await tx.fetch("moving.lanes", job_ids):
         lane = (old_queue if queue is None else queue, old_priority if priority is None else priority)
@@ -57,7 +57,7 @@ async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, prio
     if not wanted:
         return 0
     ready = [job_id for job_id in wanted if job_id in free]
-    parked = {job_id: waiting_in[job_id]["queue"] for job_id in wanted if job_id in waiting_in}
+    parked = {job_id: waiting_in[job_id] for job_id in wanted if job_id in waiting_in}
     moved = [*ready, *parked, *(row[0] for row in await tx.fetch("moving.shift", wanted, queue))]
     await tx.fetch("moving.bodies", moved, queue, priority)
     await free_slots(tx, ready)  # they were kept for their turn, which they give up
@@ -73,10 +73,7 @@ async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, prio
     if not tx.tenanted.isdisjoint(place.queue for place in places):
         places = await tagged(tx, places)
     waiting, tails = places[: len(parked)], places[len(parked) :]
-    await tx.many(
-        "moving.move_parked",
-        [(p.job_id, p.queue, p.priority, p.tag, waiting_in[p.job_id]["seq"]) for p in waiting],
-    )
+    await tx.many("moving.move_parked", [(p.job_id, p.queue, p.priority, p.tag) for p in waiting])
     numbers = [row[0] for row in await tx.fetch("moving.numbers", len(tails))]
     await tx.many(
         "moving.to_the_tail",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.gates import Barrier, Place, Rules, size_of
 from holdfast.core.state import State
-from holdfast.core.turns import Remembered
+from holdfast.core.turns import LANES_AT_ONCE, NOTHING, remembered_of
 from holdfast.stores.base import Hint
 from holdfast.stores.flow import Served
 from holdfast.stores.gate_rows import places_of_rows
@@ -146,17 +146,22 @@ async def _serve_some(tx: Tx, places: Sequence[Place], limit: int, tenanted: set
     await tx.fetch("rules.still")  # else somebody is judged by what is not said any more, and nobody looks at him again
     rules = await read_rules(tx)
     many = min(limit, _WAITERS)
-    preview = [candidate_of(row) for row in await tx.fetch("serving.preview", *columns_of(places), many)]
+    preview = [candidate_of(row) for row in await tx.fetch("serving.preview", *columns_of(places), many, LANES_AT_ONCE)]
     held = await hold(tx, places_for(preview, rules) | set(places), [], rules)
     line = Outcome()
     for place in places:
-        waiters = await tx.fetch("serving.line", *place, many)
+        waiters = await tx.fetch("serving.line", *place, many, LANES_AT_ONCE)
         tenanted.update(row["queue"] for row in waiters if row["tag"])
-        line.due[place] = judge(place, waiters, held, line, limit=limit)
+        clock = await tx.fetch("serving.clock", *place) if len({_lane_of(row) for row in waiters}) > 1 else ()
+        line.due[place] = judge(place, waiters, remembered_of(*clock[0]) if clock else NOTHING, held, line, limit=limit)
     again = {place for place, at in line.due.items() if at == held.usage.now}
     await keep_out(tx, held, (verdict for _, verdict in line.moved))
     await _write(tx, line, again, rules)
     return Count(len(line.let_go), len(line) - len(line.let_go)), again
+
+
+def _lane_of(row: Record) -> tuple[str, int]:
+    return row["lane_queue"], row["lane_priority"]
 
 
 async def _write(tx: Tx, line: Outcome, again: set[Place], rules: Rules) -> None:
@@ -180,6 +185,7 @@ async def _write(tx: Tx, line: Outcome, again: set[Place], rules: Rules) -> None
         ],
     )
     await tx.many("serving.move", [(row["job_id"], *verdict.at) for row, verdict in line.moved])
+    await tx.many("serving.give_tags", line.tags)
     await _keep_turns(tx, line)
     await tx.many("serving.fill", [(key, moment(full_at)) for key, full_at in line.full_at.items()])
     due = [
@@ -203,7 +209,7 @@ def _place_of(let_go: LetGo) -> transaction.Place:
 
 
 async def _keep_turns(tx: Tx, line: Outcome) -> None:
-    kept = [(*place, *lane, *known) for place, lane, known in line.turns if known != Remembered()]
+    kept = [(*place, *lane, *known) for place, lane, known in line.turns if known != NOTHING]
     await tx.many("serving.keep_turns", kept)
-    over = [(*place, *lane) for place, lane, known in line.turns if known == Remembered()]
+    over = [(*place, *lane) for place, lane, known in line.turns if known == NOTHING]
     await tx.many("serving.forget_turns", over)

@@ -22,7 +22,7 @@ def hold_back(tx: Tx, job: Standing, admission: Admission) -> None:
             if job.candidate.has:
                 free_slots(tx, [job.job_id])
             tenant = job.candidate.tenant
-            line = tag_in_line(tx, at, job.lane, tag=job.tag, tenant=tenant, seq=job.seq)
+            line = tag_in_line(tx, at, job.lane, tag=job.tag, tenant=tenant)
             if job.parked:
                 tx.db.execute(SQL["park_elsewhere"], (*at, job.seq, *job.lane[1:], tenant, line, job.job_id))
             else:

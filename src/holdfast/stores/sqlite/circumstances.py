@@ -24,7 +24,7 @@ def circumstances(db: sqlite3.Connection, job_id: JobId, *, now: float) -> Circu
     gates, queue, priority, losses, reason, limit = row
     awaited = db.execute(SQL["waits_for"], (job_id.bytes, MOST_NAMED)).fetchall()
     held = db.execute(SQL["holds"], (job_id.bytes,)).fetchall()
-    ahead, beside = db.execute(SQL["line"], (job_id.bytes, MOST_COUNTED)).fetchone() or (0, 0)
+    ahead, beside = _line(db, job_id)
     if reason != Barrier.LIMIT:
         limit = None
     bounds = {"since": now - LATELY_S, "still_since": now - STILL_S, "most": MOST_ENDED}
@@ -36,6 +36,21 @@ def circumstances(db: sqlite3.Connection, job_id: JobId, *, now: float) -> Circu
         alone=alone(losses),
         holds=frozenset(Place(Barrier(kind), key) for kind, key in held),
         line_ahead=ahead,
-        line_beside=min(beside, MOST_COUNTED),
+        line_beside=beside,
         lately=Lately(now - since, *counts),
     )
+
+
+def _line(db: sqlite3.Connection, job_id: JobId) -> tuple[int, int]:
+    """Of those who wait where it does: who comes first in its lane, and who is of others, which take turns with it."""
+    row = db.execute(SQL["line"], (job_id.bytes,)).fetchone()
+    if row is None:
+        return 0, 0
+    *lane, tenant, line, seq = row
+    if line:
+        (older,) = db.execute(SQL["older"], (*lane, tenant, seq, MOST_COUNTED)).fetchone()
+        (ahead,) = db.execute(SQL["ahead_of_tag"], (*lane, tenant, older, MOST_COUNTED)).fetchone()
+    else:
+        (ahead,) = db.execute(SQL["ahead_of_place"], (*lane, seq, MOST_COUNTED)).fetchone()
+    (beside,) = db.execute(SQL["beside"], (*lane, MOST_COUNTED)).fetchone()
+    return ahead, min(beside, MOST_COUNTED)

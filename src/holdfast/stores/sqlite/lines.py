@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from holdfast.core.fairness import Lane
 from holdfast.core.gates import Candidate, Place
 from holdfast.core.gates_text import read_gates
-from holdfast.core.tenancy import line_tag
-from holdfast.core.turns import InLine, Remembered, Turns, remembered_of
+from holdfast.core.tenancy import FURTHEST_TAG, line_tag
+from holdfast.core.turns import CLOCK, LANES_AT_ONCE, NOTHING, InLine, Remembered, Turns, remembered_of
 from holdfast.stores.parking import BEHIND
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tenants import tenant_cost
@@ -50,25 +50,23 @@ class Standing(NamedTuple):
         return self.job_id, self.attempt, self.losses, self.crashes
 
 
-def tag_in_line(tx: Tx, place: tuple[str, str], lane: Lane, *, tag: int, tenant: str, seq: int) -> int:
+def tag_in_line(tx: Tx, place: tuple[str, str], lane: Lane, *, tag: int, tenant: str) -> int:
     """For a job that begins to wait there. 0 where it has no tag in its lane: those go by their places."""
     if not tag:
         return 0
     line = (*place, *lane)
-    its_own = (*line, tenant, seq)
     known = tx.db.execute(SQL["remembered"], line).fetchone()
     return line_tag(
         reached=remembered_of(*known).reached if known else 0,
         head=_tag(tx, "head", line),
-        before=_tag(tx, "before", its_own),
-        after=_tag(tx, "after", its_own),
+        last=_tag(tx, "last", (*line, tenant)),
         cost=tenant_cost(tx, tenant),
     )
 
 
 def _tag(tx: Tx, statement: str, which: tuple[object, ...]) -> int | None:
-    (tag,) = tx.db.execute(SQL[statement], which).fetchone() or (None,)
-    return tag if type(tag) is int else None
+    tag, *_ = tx.db.execute(SQL[statement], which).fetchone() or (None,)
+    return tag if type(tag) is int and 0 <= tag < FURTHEST_TAG else None
 
 
 class Waiter(NamedTuple):
@@ -77,9 +75,15 @@ class Waiter(NamedTuple):
     standing: Standing
     lane: Lane
     """In which it waits."""
+    tenant: str
     share: float | None
     """That of the lane; None: nobody comes for it."""
-    line: int
+    brought: int
+    """The tag that it came with."""
+    used: int
+    """The one by which it is its tenant's turn."""
+    whose: bytes
+    """The job of its tenant that came with that."""
 
 
 class Line:
@@ -91,11 +95,17 @@ class Line:
         self._place = place
         lanes: dict[Lane, InLine] = {}
         remembered: dict[Lane, Remembered] = {}
-        for queue, priority, first, need, reached in tx.db.execute(SQL["lanes"], place).fetchall():
+        rows = tx.db.execute(SQL["lanes"], place).fetchall()
+        self.cut = len(rows) > LANES_AT_ONCE
+        """Whether there are lanes that are not looked at."""
+        for queue, priority, due, reached in _likely(rows, share_of) if self.cut else rows:
             lane = Lane(queue, priority)
+            (first,) = tx.db.execute(SQL["place"], (*place, *lane)).fetchone()
             lanes[lane] = InLine(share_of(lane), first % BEHIND)
             if reached is not None:
-                remembered[lane] = remembered_of(need, reached)
+                remembered[lane] = remembered_of(due, reached)
+        if len(lanes) > 1 and (clock := tx.db.execute(SQL["remembered"], (*place, *CLOCK)).fetchone()):
+            remembered[CLOCK] = remembered_of(*clock)
         self._turns = Turns(lanes, remembered)
         self._heads: dict[Lane, deque[Waiter]] = {}
 
@@ -109,32 +119,71 @@ class Line:
                 if not rows:
                     self._turns.over(lane)
                     continue
-                head = self._heads[lane] = deque(_waiter(lane, self._turns.share(lane), row) for row in rows)
+                head = self._heads[lane] = deque(self._waiters(lane, rows))
                 read([waiter.standing.candidate for waiter in head])
             return head.popleft()
         return None
 
+    def _waiters(self, lane: Lane, rows: list[tuple[Any, ...]]) -> list[Waiter]:
+        share = self._turns.share(lane)
+        untagged = [row for row in rows if not _line(row)]
+        if untagged:
+            return [_waiter(lane, share, row, by=row) for row in untagged]
+        tenant = rows[0][7]
+        first = self._tx.db.execute(SQL["first"], (*self._place, *lane, tenant)).fetchone()
+        return [_waiter(lane, share, first or rows[0], by=rows[0])]
+
+    def leave(self, waiter: Waiter) -> None:
+        """It has to stay, and nobody else has to because of that but those of its lane."""
+        self._turns.leave(waiter.lane)
+
     def took(self, waiter: Waiter) -> None:
-        """It was let go."""
-        self._turns.took(waiter.lane, waiter.line)
+        """It was let go, by a tag that another of its tenant may have brought; that one has its own for it."""
+        self._turns.took(waiter.lane, waiter.used)
+        if waiter.whose != waiter.standing.job_id:
+            self._tx.db.execute(SQL["give_tag"], (waiter.brought, waiter.whose))
+
+    def went(self, waiter: Waiter) -> None:
+        """It has left without using a tag: there is one less to come of its tenant, and its own is for others."""
+        if waiter.brought:
+            which = (*self._place, *waiter.lane, waiter.tenant)
+            last, job_id = self._tx.db.execute(SQL["last"], which).fetchone() or (0, b"")
+            if type(last) is int and last > waiter.brought:
+                self._tx.db.execute(SQL["give_tag"], (waiter.brought, job_id))
 
     def keep(self) -> None:
         """Write down whose turn it is now."""
-        for lane, (need, reached) in self._turns.changes().items():
-            known = (*self._place, *lane)
-            if need is None and not reached:
-                self._tx.db.execute(SQL["forget"], known)
+        for lane, known in self._turns.changes().items():
+            which = (*self._place, *lane)
+            if known == NOTHING:
+                self._tx.db.execute(SQL["forget"], which)
             else:
-                self._tx.db.execute(SQL["keep"], (*known, need, reached))
+                self._tx.db.execute(SQL["keep"], (*which, *known))
 
 
-def _waiter(lane: Lane, share: float | None, row: tuple[Any, ...]) -> Waiter:
+def _likely(rows: list[tuple[Any, ...]], share_of: Callable[[Lane], float | None]) -> list[tuple[Any, ...]]:
+    """Of many lanes, those that have just come and those that are due first, before others that nobody claims from."""
+    found: list[tuple[Any, ...]] = []
+    for row in rows:
+        if share_of(Lane(row[0], row[1])) is not None:
+            found.append(row)
+            if len(found) == LANES_AT_ONCE:
+                return found
+    return found + [row for row in rows if row not in found][: LANES_AT_ONCE - len(found)]
+
+
+def _line(row: tuple[Any, ...]) -> int:
+    tag = row[6]
+    return tag if type(tag) is int and 0 < tag < FURTHEST_TAG else 0
+
+
+def _waiter(lane: Lane, share: float | None, row: tuple[Any, ...], *, by: tuple[Any, ...]) -> Waiter:
     """Without a task where its body is gone. Where programs of earlier versions have parked it, its priority is only in
     its body."""
-    job_id, tag, seq, attempt, losses, crashes, line, priority, task, tenant, gates = row
+    job_id, tag, seq, attempt, losses, crashes, _, whose, priority, task, tenant, gates = row
     candidate = Candidate(task or "", lane.queue, tenant or "", read_gates(gates))
     priority = lane.priority if priority is None else priority
     standing = Standing(
         job_id, lane.queue, priority, tag, seq % BEHIND, attempt, losses, crashes, candidate, parked=True
     )
-    return Waiter(standing, lane, share, line)
+    return Waiter(standing, lane, whose, share, _line(row), _line(by), by[0])

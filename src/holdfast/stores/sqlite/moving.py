@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId
@@ -27,7 +26,6 @@ def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, priority: 
     places, so that a repeated call is the same as one."""
     moved = 0
     tail: list[TailRow] = []
-    waiting: list[_Waiting] = []
     for job_id in dict.fromkeys(job_id.bytes for job_id in job_ids):
         body = tx.db.execute(SQL["body"], (job_id,)).fetchone()
         if body is None:
@@ -37,7 +35,7 @@ def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, priority: 
         if lane == (old_queue, old_priority):
             continue
         ready = tx.db.execute(SQL["ready"], (job_id,)).fetchone()
-        parked = tx.db.execute(SQL["parked"], (BEHIND, job_id)).fetchone()
+        parked = tx.db.execute(SQL["parked"], (job_id,)).fetchone()
         if not ready and not parked and not tx.db.execute(SQL["waits_elsewhere"], (job_id,)).fetchone()[0]:
             continue
         moved += 1
@@ -50,29 +48,13 @@ def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, priority: 
             tx.left_ready(old_queue, 1)
             tail.append((*lane, job_id, *ready))
         elif parked:
-            [tag] = give_tags(tx, [(*lane, job_id, 0, 0, 0)])
-            waiting.append(_Waiting(parked[2], job_id, (parked[0], parked[1]), lane, tenant, tag))
+            _move_parked(tx, job_id, tenant, parked, lane)
             tx.left_parked(old_queue, 1)
             tx.entered_parked(lane.queue, 1)
         else:
             tx.left_ready(lane[0], 0)  # a queue is known from its first job on, ready or not
-    for each in sorted(waiting):  # so that each finds those before it in its new line
-        line = tag_in_line(tx, each.at, each.lane, tag=each.tag, tenant=each.tenant, seq=each.seq)
-        tx.db.execute(SQL["set_parked"], (*each.lane, each.tenant, each.tag, each.seq, line, each.job_id))
     _to_the_tail(tx, tail)
     return moved
-
-
-class _Waiting(NamedTuple):
-    """A parked job on its way into another lane, where its tag says that it stands at the tail. Where it waits it keeps
-    its place among the others of its tenant."""
-
-    seq: int
-    job_id: bytes
-    at: tuple[str, str]
-    lane: Lane
-    tenant: str
-    tag: int
 
 
 def _to_the_tail(tx: Tx, rows: Sequence[TailRow]) -> None:
@@ -87,6 +69,14 @@ def _to_the_tail(tx: Tx, rows: Sequence[TailRow]) -> None:
     for queue, *_ in rows:
         tx.left_ready(queue, -1)
     tx.hints |= Hint.READY
+
+
+def _move_parked(tx: Tx, job_id: bytes, tenant: str, at: tuple[str, str], lane: Lane) -> None:
+    """Its tag says where it stood in its old lane; in the new one it stands at the tail. Where it waits it keeps its
+    place among the others of its tenant."""
+    [tag] = give_tags(tx, [(*lane, job_id, 0, 0, 0)])
+    line = tag_in_line(tx, at, lane, tag=tag, tenant=tenant)
+    tx.db.execute(SQL["set_parked"], (*lane, tenant, tag, BEHIND, line, job_id))
 
 
 def position(db: sqlite3.Connection, job_id: JobId) -> Position | None:

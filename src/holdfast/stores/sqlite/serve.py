@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 from holdfast.core.fairness import Lane
 from holdfast.core.gates import Admission, Barrier, Passed, Place, Usage, Waits, admit, comes_anew, kept_slots
-from holdfast.core.queue import QueueSettings, share_of
+from holdfast.core.queue import QueueSettings
 from holdfast.stores.flow import Served
 from holdfast.stores.parking import BEHIND, LATE_S
-from holdfast.stores.queue_rows import from_row
+from holdfast.stores.queue_rows import from_row, share_in_line
 from holdfast.stores.sqlite.admission import hold_back, unpark
 from holdfast.stores.sqlite.end import bury_headless
 from holdfast.stores.sqlite.gates import SQL as GATES
@@ -125,7 +125,7 @@ def _share_of(tx: Tx) -> Callable[[Lane], float | None]:
             row = tx.db.execute(SQL["weights"], (lane.queue,)).fetchone()
             settings[lane.queue] = (from_row(*row) if row else QueueSettings()) if served else None
         found = settings[lane.queue]
-        return None if found is None else share_of(found, lane.priority)
+        return None if found is None else share_in_line(found, lane.priority)
 
     return share
 
@@ -141,16 +141,19 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
 
 
 def _go_along(tx: Tx, place: Place, line: Line, *, most: int) -> _Outcome:
-    unparked = moved = 0
+    unparked = moved = stayed = 0
     kept_nothing = False
+    again: list[float] = []
     usage = Usage(tx.now, rules=read_rules(tx.db))
-    for _ in range(most):
+    for seen in range(most):
         waiter = line.next(partial(read_usage, tx, usage))
         if waiter is None:
-            return _Outcome(unparked, moved, None)
+            # There are others, in lanes that were not looked at; nobody may go there where all of these had to stay.
+            return _Outcome(unparked, moved, tx.now if line.cut and seen > stayed else min(again, default=None))
         job, served = waiter.standing, waiter.share is not None
         if not job.candidate.task:
             unpark(tx, job)
+            line.went(waiter)
             bury_headless(tx, job.job_id, job.attempt)
             continue
         # Nobody waits for a job that nobody comes for: it takes what it needs when it is claimed, or waits again.
@@ -161,9 +164,16 @@ def _go_along(tx: Tx, place: Place, line: Line, *, most: int) -> _Outcome:
                 # Its pace may have been made quicker; what others here have spent is not spent before their claim.
                 tx.db.execute(GATES["spend"], (place.key, usage.full_at[place.key]))
             untold = kept_nothing or (bool(unparked) and place.barrier is Barrier.BREAKER)
-            return _Outcome(unparked, moved, _again_at(tx, admission, untold=untold))
+            due_at = _again_at(tx, admission, untold=untold)
+            again += [] if due_at is None else [due_at]
+            if served:
+                return _Outcome(unparked, moved, min(again, default=None))
+            line.leave(waiter)  # others may pass: it may be of a smaller size, and nobody comes for it
+            stayed += 1
+            continue
         if not isinstance(admission, Passed):
             hold_back(tx, job, _looked_after(tx, admission, untold=kept_nothing))
+            line.went(waiter)
             moved += isinstance(admission, Waits)
             continue
         unpark(tx, job)

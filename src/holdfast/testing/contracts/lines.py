@@ -12,6 +12,7 @@ from holdfast.core.queue import QueueSettings
 from holdfast.core.rate import Pace
 from holdfast.core.settlement import HandBack
 from holdfast.core.state import State
+from holdfast.core.turns import LANES_AT_ONCE
 from holdfast.stores.base import Store
 from holdfast.testing.contracts.arrange import (
     LANE,
@@ -21,6 +22,7 @@ from holdfast.testing.contracts.arrange import (
     TASK,
     Run,
     a_job,
+    a_worker,
     apply,
     claim,
     drain,
@@ -144,6 +146,52 @@ async def check_a_killed_run_has_its_place_in_the_line_again(store: Store) -> No
     order = [job.id for job in jobs]
     assert order.index(run.id) < order.index(ids[1]), "before those of its tenant that came later and are still there"
     assert order.index(ids[0]) < order.index(ids[1]), order
+
+
+async def check_in_whatever_order_they_come_nobody_waits_for_all_of_a_tenant(store: Store) -> None:
+    """Older jobs of a tenant come to a line where younger ones wait, as after a pause: each waits for its turn."""
+    run = await start(store, gates=(ONE,), tenant="z")
+    await store.set_paused(task="late", paused=True, by="me")
+    older = await insert(store, *(a_job(gates=(ONE,), tenant="a", task="late") for _ in range(20)))
+    assert await drain(store, run.worker) == []
+    younger = await _wait(store, run.worker, "aab")
+    await store.set_paused(task="late", paused=False, by="me")
+    await serve(store)
+    jobs = await _one_by_one(store, run, 6)
+    assert "b" in _letters(jobs[:2]), "the other tenant has its turn"
+    assert [job.id for job in jobs if job.tenant == "a"] == older[:5], "the older ones are the first of theirs"
+    await _wait(store, run.worker, "bb")
+    jobs = await _one_by_one(store, Run(run.worker, jobs[-1]), 4)
+    assert _letters(jobs).count("b") == 2, _letters(jobs)
+    rest = await _one_by_one(store, Run(run.worker, jobs[-1]), 15)
+    assert [job.id for job in rest if job.tenant == "a"] == [*older[7:], *younger[:2]]
+
+
+async def check_who_goes_on_to_another_gate_leaves_its_turn_to_its_tenant(store: Store) -> None:
+    full = SlotGate("full", 1)
+    other = await start(store, gates=(full,), tenant="z")
+    run = await start(store, worker=other.worker, gates=(ONE,), tenant="z")
+    both = [a_job(gates=(ONE, full), tenant="a") for _ in range(3)]
+    await insert(store, *both)
+    assert await drain(store, run.worker) == []
+    ids = await _wait(store, run.worker, "abbbb")
+    jobs = await _one_by_one(store, run, 3)
+    assert ids[0] in [job.id for job in jobs[:2]], f"three of a went on, and the fourth is the first: {_letters(jobs)}"
+    await finish(store, other)
+
+
+async def check_the_smaller_size_of_a_queue_without_a_worker_keeps_nobody_out(store: Store) -> None:
+    sizes = SlotGate("shared", 3), SlotGate("shared", 1)
+    worker = a_worker(queues=(QUEUE, OTHER.queue))
+    await store.register_worker(worker, lease_s=LONG_S)
+    runs = [await start(store, worker=worker.id, gates=sizes[:1]) for _ in range(3)]
+    await insert(store, a_job(gates=sizes[1:], queue=OTHER.queue))
+    ids = await insert(store, *(a_job(gates=sizes[:1]) for _ in range(2)))
+    assert await drain(store, worker.id, OTHER, LANE) == [], "the limit is full"
+    await store.set_queue(OTHER.queue, QueueSettings(paused=True), only=("paused",))
+    await finish(store, runs[0])
+    await serve(store)
+    assert await states(store, *ids) == [State.READY, State.PARKED], "nobody comes for the one that has to stay"
 
 
 async def check_operators_limits_are_fair_as_well(store: Store) -> None:
@@ -272,3 +320,29 @@ async def check_what_is_known_of_lines_is_forgotten_with_them(store: Store) -> N
     await serve(store)
     await store.sweep(limit=PLENTY)
     assert await store.gates([Place(Barrier.LIMIT, ONE.key)]) == [], "nobody is left"
+
+
+async def check_of_very_many_lanes_each_has_its_turn(store: Store) -> None:
+    run = await start(store, gates=(ONE,))
+    lanes = [Lane(f"q{number}", LANE.priority) for number in range(LANES_AT_ONCE + 20)]
+    await insert(store, *(a_job(gates=(ONE,), queue=lane.queue) for lane in lanes for _ in range(4)))
+    assert await drain(store, run.worker, *lanes) == [], "the limit is full"
+    jobs = await _one_by_one(store, run, 2 * len(lanes), *lanes)
+    assert {job.queue for job in jobs} == {lane.queue for lane in lanes}, "also those that were not looked at at first"
+
+
+async def check_very_many_lanes_that_nobody_claims_from_keep_nobody_waiting(store: Store) -> None:
+    """Nor where their first ones have to stay, as those of a smaller size."""
+    sizes = SlotGate("shared", 3), SlotGate("shared", 1)
+    lanes = [Lane(f"a{number}", LANE.priority) for number in range(LANES_AT_ONCE + 20)]
+    worker = a_worker(queues=(QUEUE, *(lane.queue for lane in lanes)))
+    await store.register_worker(worker, lease_s=LONG_S)
+    runs = [await start(store, worker=worker.id, gates=sizes[:1]) for _ in range(3)]
+    await insert(store, *(a_job(gates=sizes[1:], queue=lane.queue) for lane in lanes))
+    [waiting] = await insert(store, a_job(gates=sizes[:1]))
+    assert await drain(store, worker.id, LANE, *lanes) == [], "the limit is full"
+    for lane in lanes:
+        await store.set_queue(lane.queue, QueueSettings(paused=True), only=("paused",))
+    await finish(store, runs[0])
+    await serve(store)
+    assert await states(store, waiting) == [State.READY]

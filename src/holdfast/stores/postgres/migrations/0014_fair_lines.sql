@@ -1,31 +1,31 @@
 -- oldest: 4
--- Those who wait at a gate go by turns of their lanes (holdfast/core/turns.py), and those of one lane by tags of their own
--- (holdfast/core/tenancy.py: `line_tag`), where its queue has tenants; else 0, and by their places.
+-- Those who wait at a gate go by turns of their lanes (holdfast/core/turns.py), and the tenants of a lane by tags that their
+-- jobs bring (holdfast/core/tenancy.py: `line_tag`), each of them by the places of its jobs. 0: there are no tenants.
 
 ALTER TABLE holdfast.parked ADD COLUMN priority int2, ADD COLUMN line int8 NOT NULL DEFAULT 0,
     ADD COLUMN tenant text COLLATE "C" NOT NULL DEFAULT '';
 
--- What is known of the lanes of a gate from one look to the next, where anything has to be. `need`: how much longer it has
--- to wait for its turn; NULL: it begins anew. `reached`: the largest tag that was let go.
+-- What is known of the lanes of a gate from one look to the next, where anything has to be. `due`: when it is its turn, by
+-- the gate's clock, which is here as well, as a lane without a name; NULL: it begins anew. `reached`: the largest tag that
+-- was used.
 CREATE TABLE holdfast.turn (
     kind      text NOT NULL,
     key       text NOT NULL,
     queue     text NOT NULL,
     priority  int2 NOT NULL,
-    need      float8,
+    due       float8,
     reached   int8 NOT NULL,
     PRIMARY KEY (kind, key, queue, priority)
 ) WITH (fillfactor = 50);
 
 -- The rule of core/tenancy.py (`line_tag`).
-CREATE FUNCTION holdfast.line_tag(_reached int8, _head int8, _before int8, _after int8, _cost int8) RETURNS int8
+CREATE FUNCTION holdfast.line_tag(_reached int8, _head int8, _last int8, _cost int8) RETURNS int8
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN _after IS NOT NULL THEN _after
-                ELSE least(coalesce(_before + _cost, greatest(_reached, coalesce(_head, 0) - 1000000, 0) + _cost - 1),
-                           (1::int8 << 60) - 1) END
+    SELECT least(coalesce(_last + _cost, greatest(_reached, coalesce(_head, 0) - 1000000, 0) + _cost - 1),
+                 (1::int8 << 60) - 1)
 $$;
 
--- stand_in_line: where somebody stands who begins to wait, or goes on to another gate or lane. As a trigger, so that
+-- stand_in_line: the tag that somebody brings who begins to wait, or goes on to another gate or lane. As a trigger, so that
 -- programs of earlier versions need not know of it. Whoever calls has the gate in hand. Bounds are given in two columns,
 -- which one index alone has: whatever statistics say, no more is read.
 CREATE FUNCTION holdfast.stand_in_line() RETURNS trigger LANGUAGE plpgsql
@@ -37,8 +37,7 @@ DECLARE
     _tenant text;
     _whose text;
     _line int8;
-    _before int8;
-    _after int8;
+    _last int8;
     _head int8;
     _reached int8;
 BEGIN
@@ -53,56 +52,70 @@ BEGIN
 
     SELECT p.tenant, p.line INTO _whose, _line FROM holdfast.parked p
     WHERE p.reason = NEW.reason AND p.key = NEW.key AND p.queue = NEW.queue AND p.priority = NEW.priority AND p.line > 0
-        AND (p.tenant, p.seq) > (NEW.tenant, NEW.seq)
-    ORDER BY p.tenant, p.seq LIMIT 1;
+        AND (p.tenant, p.line) < (NEW.tenant, 1::int8 << 60)
+    ORDER BY p.tenant DESC, p.line DESC LIMIT 1;
     IF _whose = NEW.tenant THEN
-        _after := _line;
+        _last := _line;
     ELSE
-        SELECT p.tenant, p.line INTO _whose, _line FROM holdfast.parked p
-        WHERE p.reason = NEW.reason AND p.key = NEW.key AND p.queue = NEW.queue AND p.priority = NEW.priority AND p.line > 0
-            AND (p.tenant, p.seq) < (NEW.tenant, NEW.seq)
-        ORDER BY p.tenant DESC, p.seq DESC LIMIT 1;
-        IF _whose = NEW.tenant THEN
-            _before := _line;
-        ELSE
-            SELECT p.line INTO _head FROM holdfast.parked p
-            WHERE p.reason = NEW.reason AND p.key = NEW.key AND p.queue = NEW.queue AND p.priority = NEW.priority
-            ORDER BY p.line, p.seq LIMIT 1;
-            SELECT t.reached INTO _reached FROM holdfast.turn t
-            WHERE t.kind = NEW.reason AND t.key = NEW.key AND t.queue = NEW.queue AND t.priority = NEW.priority
-                AND t.reached BETWEEN 1 AND (1::int8 << 60) - 1;
-        END IF;
+        SELECT p.line INTO _head FROM holdfast.parked p
+        WHERE p.reason = NEW.reason AND p.key = NEW.key AND p.queue = NEW.queue AND p.priority = NEW.priority
+        ORDER BY p.line, p.seq LIMIT 1;
+        SELECT t.reached INTO _reached FROM holdfast.turn t
+        WHERE t.kind = NEW.reason AND t.key = NEW.key AND t.queue = NEW.queue AND t.priority = NEW.priority
+            AND t.reached BETWEEN 1 AND (1::int8 << 60) - 1;
     END IF;
-    NEW.line := holdfast.line_tag(coalesce(_reached, 0), _head, _before, _after, holdfast.cost_of((
-        SELECT s.weight FROM holdfast.tenant_setting s WHERE s.tenant = NEW.tenant)));
+    NEW.line := holdfast.line_tag(
+        coalesce(_reached, 0), CASE WHEN _head BETWEEN 0 AND (1::int8 << 60) - 1 THEN _head END, _last,
+        holdfast.cost_of((SELECT s.weight FROM holdfast.tenant_setting s WHERE s.tenant = NEW.tenant)));
     RETURN NEW;
 END $$;
 
--- lanes_at: those of which somebody waits at a gate, one after the other, by the index.
-CREATE FUNCTION holdfast.lanes_at(_kind text, _key text) RETURNS TABLE (queue text, priority int2) LANGUAGE plpgsql STABLE
+-- lanes_at: those of which somebody waits at a gate, one after the other, by the index. `many`: how many these are; of more
+-- than `_most`, those that have just come and those that are due first, before others that nobody claims from.
+CREATE FUNCTION holdfast.lanes_at(_kind text, _key text, _most int4)
+RETURNS TABLE (queue text, priority int2, many int4, cut bool) LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_sort = off
 AS $$
 #variable_conflict use_column
 DECLARE
     _queue text;
     _priority int2;
+    _queues text[] := '{}';
+    _priorities int2[] := '{}';
+    _count int4;
 BEGIN
     SELECT p.queue, p.priority INTO _queue, _priority FROM holdfast.parked p WHERE p.reason = _kind AND p.key = _key
     ORDER BY p.queue, p.priority LIMIT 1;
     WHILE _queue IS NOT NULL LOOP
-        queue := _queue;
-        priority := _priority;
-        RETURN NEXT;
+        _queues := _queues || _queue;
+        _priorities := _priorities || _priority;
         SELECT p.queue, p.priority INTO _queue, _priority FROM holdfast.parked p
         WHERE p.reason = _kind AND p.key = _key AND (p.queue, p.priority) > (_queue, _priority)
         ORDER BY p.queue, p.priority LIMIT 1;
     END LOOP;
+    _count := cardinality(_queues);
+    IF _count <= _most THEN
+        RETURN QUERY SELECT l.queue, l.priority, _count, false FROM unnest(_queues, _priorities) AS l (queue, priority);
+        RETURN;
+    END IF;
+    RETURN QUERY
+    WITH served AS MATERIALIZED (
+        SELECT DISTINCT unnest(w.queues) AS queue FROM holdfast.worker w
+    ), paused AS MATERIALIZED (
+        SELECT s.queue FROM holdfast.queue_setting s WHERE s.paused
+    )
+    SELECT l.queue, l.priority, _most, true FROM unnest(_queues, _priorities) AS l (queue, priority)
+    LEFT JOIN holdfast.turn t ON t.kind = _kind AND t.key = _key AND t.queue = l.queue AND t.priority = l.priority
+    ORDER BY l.queue IN (SELECT x.queue FROM paused x) OR NOT (
+            l.queue IN (SELECT x.queue FROM served x) OR NOT EXISTS (SELECT 1 FROM holdfast.worker)
+            OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}')), t.due NULLS FIRST
+    LIMIT _most;
 END $$;
 
 -- Those who wait already, in the order of their places. Nobody stands behind the others of a line any more.
 UPDATE holdfast.parked SET seq = seq % 4611686018427387904 WHERE seq >= 4611686018427387904;
-UPDATE holdfast.parked p SET priority = coalesce(j.priority, 5), tenant = CASE WHEN p.tag > 0 THEN coalesce(j.tenant, '') ELSE '' END
+UPDATE holdfast.parked p SET priority = coalesce(j.priority, 5),
+    tenant = CASE WHEN p.tag > 0 THEN coalesce(j.tenant, '') ELSE '' END
 FROM holdfast.parked x LEFT JOIN holdfast.job j ON j.id = x.job_id WHERE x.job_id = p.job_id;
 UPDATE holdfast.parked p SET line = t.line FROM (
     SELECT w.job_id, sum(holdfast.cost_of(s.weight)) OVER (
@@ -113,13 +126,14 @@ WHERE t.job_id = p.job_id;
 ALTER TABLE holdfast.parked ALTER COLUMN priority SET NOT NULL;
 CREATE INDEX parked_in_line ON holdfast.parked (reason, key, queue, priority, line, seq);
 CREATE INDEX parked_by_tenant ON holdfast.parked (reason, key, queue, priority, tenant, seq) WHERE line > 0;
+CREATE INDEX parked_last ON holdfast.parked (reason, key, queue, priority, tenant, line) WHERE line > 0;
 
 CREATE TRIGGER stand_in_line BEFORE INSERT ON holdfast.parked FOR EACH ROW
 WHEN (NEW.tag > 0 OR NEW.priority IS NULL) EXECUTE FUNCTION holdfast.stand_in_line();
 CREATE TRIGGER stand_in_another_line BEFORE UPDATE OF reason, key, queue, priority ON holdfast.parked FOR EACH ROW
 EXECUTE FUNCTION holdfast.stand_in_line();
 
--- claim_judged: as before (0011); whoever is parked stands in the line of its lane, those of one claim in their order.
+-- claim_judged: as before (0011); it knows the lanes of those whom it parks.
 CREATE OR REPLACE FUNCTION holdfast.claim_judged(
     _worker uuid, _now timestamptz, _leased uuid[], _attached bool[], _parked uuid[], _reasons text[], _keys text[],
     _gone uuid[], _slot_ids uuid[], _slot_kinds text[], _slot_keys text[], _slot_sizes int4[], _freed uuid[],
@@ -146,8 +160,8 @@ BEGIN
                                      priority)
         SELECT r.seq, r.tag, _now, r.job_id, r.attempt, r.losses, r.crashes, r.attached, r.queue, p.reason, p.key,
                r.priority
-        FROM unnest(_parked, _reasons, _keys) WITH ORDINALITY AS p (id, reason, key, n)
-        JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[p.id]) ORDER BY p.n;
+        FROM unnest(_parked, _reasons, _keys) AS p (id, reason, key)
+        JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[p.id]);
     END IF;
 
     DELETE FROM holdfast.ready r WHERE r.job_id = ANY (_leased || _parked || _gone);

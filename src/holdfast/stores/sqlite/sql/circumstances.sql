@@ -20,17 +20,31 @@ ORDER BY m.job_id LIMIT ?2
 SELECT kind, key FROM slot WHERE job_id = ?
 
 -- name: line
--- Those of its lane who come first, and those of others, which take turns with it; before and after it in the index.
+SELECT reason, key, queue, priority, tenant, line, seq FROM parked WHERE job_id = ?
+
+-- name: ahead_of_place
+SELECT count(*) FROM (
+    SELECT 1 FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? AND line = 0 AND seq < ? LIMIT ?)
+
+-- name: older
+-- Of its tenant, whose jobs go by their places, each by the next of their tags.
+SELECT count(*) FROM (
+    SELECT 1 FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? AND tenant = ? AND line > 0 AND seq < ?
+    LIMIT ?)
+
+-- name: ahead_of_tag
+SELECT count(*) FROM (
+    SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2 AND queue = ?3 AND priority = ?4 AND line < (
+        SELECT line FROM parked WHERE reason = ?1 AND key = ?2 AND queue = ?3 AND priority = ?4 AND tenant = ?5 AND line > 0
+        ORDER BY line LIMIT 1 OFFSET ?6)
+    LIMIT ?7)
+
+-- name: beside
+-- Of other lanes: before and after it in the index.
 SELECT (SELECT count(*) FROM (
-            SELECT 1 FROM parked x WHERE x.reason = p.reason AND x.key = p.key AND x.queue = p.queue
-                AND x.priority = p.priority AND (x.line, x.seq) < (p.line, p.seq) LIMIT ?2)),
-       (SELECT count(*) FROM (
-            SELECT 1 FROM parked x WHERE x.reason = p.reason AND x.key = p.key
-                AND (x.queue, x.priority) < (p.queue, p.priority) LIMIT ?2))
+            SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2 AND (queue, priority) < (?3, ?4) LIMIT ?5))
        + (SELECT count(*) FROM (
-            SELECT 1 FROM parked x WHERE x.reason = p.reason AND x.key = p.key
-                AND (x.queue, x.priority) > (p.queue, p.priority) LIMIT ?2))
-FROM parked p WHERE p.job_id = ?1
+            SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2 AND (queue, priority) > (?3, ?4) LIMIT ?5))
 
 -- name: lately
 -- From the newest rows of each kind, found by an index: bounded work, however many there are. Where there are more than

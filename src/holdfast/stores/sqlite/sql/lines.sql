@@ -11,35 +11,40 @@ WITH RECURSIVE lane (queue, priority) AS (
                 AND (p.queue, p.priority) > (l.queue, l.priority) ORDER BY p.queue, p.priority LIMIT 1)
     FROM lane l WHERE l.queue IS NOT NULL
 )
-SELECT l.queue, l.priority,
-       (SELECT p.seq FROM parked p WHERE p.reason = ?1 AND p.key = ?2 AND p.queue = l.queue AND p.priority = l.priority
-        ORDER BY p.line, p.seq LIMIT 1), t.need, t.reached
-FROM lane l
+SELECT l.queue, l.priority, t.due, t.reached FROM lane l
 LEFT JOIN turn t ON t.kind = ?1 AND t.key = ?2 AND t.queue = l.queue AND t.priority = l.priority
-WHERE l.queue IS NOT NULL
+WHERE l.queue IS NOT NULL ORDER BY t.due
+
+-- name: place
+SELECT seq FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? ORDER BY line, seq LIMIT 1
 
 -- name: waiters
-SELECT p.job_id, p.tag, p.seq, p.attempt, p.losses, p.crashes, p.line, j.priority, j.task, j.tenant, j.gates
+-- By their tags, and by their places where they have none.
+SELECT p.job_id, p.tag, p.seq, p.attempt, p.losses, p.crashes, p.line, p.tenant, j.priority, j.task, j.tenant, j.gates
 FROM parked p LEFT JOIN job j ON j.id = p.job_id
 WHERE p.reason = ? AND p.key = ? AND p.queue = ? AND p.priority = ? ORDER BY p.line, p.seq LIMIT ?
+
+-- name: first
+-- Of one tenant, by their places.
+SELECT p.job_id, p.tag, p.seq, p.attempt, p.losses, p.crashes, p.line, p.tenant, j.priority, j.task, j.tenant, j.gates
+FROM parked p LEFT JOIN job j ON j.id = p.job_id
+WHERE p.reason = ? AND p.key = ? AND p.queue = ? AND p.priority = ? AND p.tenant = ? AND p.line > 0 ORDER BY p.seq LIMIT 1
+
+-- name: give_tag
+UPDATE parked SET line = ? WHERE job_id = ?
 
 -- name: head
 SELECT line FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? ORDER BY line, seq LIMIT 1
 
--- name: before
--- Of one tenant: whoever came last before a place.
-SELECT line FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? AND tenant = ? AND line > 0 AND seq < ?
-ORDER BY seq DESC LIMIT 1
-
--- name: after
-SELECT line FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? AND tenant = ? AND line > 0 AND seq > ?
-ORDER BY seq LIMIT 1
+-- name: last
+SELECT line, job_id FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? AND tenant = ? AND line > 0
+ORDER BY line DESC LIMIT 1
 
 -- name: remembered
-SELECT need, reached FROM turn WHERE kind = ? AND key = ? AND queue = ? AND priority = ?
+SELECT due, reached FROM turn WHERE kind = ? AND key = ? AND queue = ? AND priority = ?
 
 -- name: keep
-INSERT OR REPLACE INTO turn (kind, key, queue, priority, need, reached) VALUES (?, ?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO turn (kind, key, queue, priority, due, reached) VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: forget
 DELETE FROM turn WHERE kind = ? AND key = ? AND queue = ? AND priority = ?
@@ -47,6 +52,8 @@ DELETE FROM turn WHERE kind = ? AND key = ? AND queue = ? AND priority = ?
 -- name: forget_empty
 -- Of lanes of which nobody waits any more.
 DELETE FROM turn WHERE (kind, key, queue, priority) IN (
-    SELECT t.kind, t.key, t.queue, t.priority FROM turn t WHERE NOT EXISTS (
-        SELECT 1 FROM parked p WHERE p.reason = t.kind AND p.key = t.key AND p.queue = t.queue AND p.priority = t.priority)
+    SELECT t.kind, t.key, t.queue, t.priority FROM turn t
+    WHERE CASE WHEN t.queue = '' THEN NOT EXISTS (SELECT 1 FROM parked p WHERE p.reason = t.kind AND p.key = t.key)
+        ELSE NOT EXISTS (SELECT 1 FROM parked p WHERE p.reason = t.kind AND p.key = t.key AND p.queue = t.queue
+            AND p.priority = t.priority) END
     LIMIT ?)
