@@ -50,6 +50,8 @@ _DECIDE: dict[str, str] = _SERVE | {
     "queue_setting": "INSERT, UPDATE",
     "tenant_setting": "INSERT, UPDATE, DELETE",
     "rule": "INSERT, UPDATE, DELETE",
+    "breaker_setting": "INSERT, UPDATE, DELETE",
+    "route": "INSERT, UPDATE, DELETE",
     "breaker": "INSERT, UPDATE, DELETE",
     "api_key": "INSERT, UPDATE",
 }
