@@ -14,9 +14,10 @@ import psycopg
 import pytest
 from tests.postgres.fixtures import PostgresSchema
 
-from holdfast.core.breaker import BreakerGate, BreakerMark, Phase
+from holdfast.core.breaker import BreakerFigures, BreakerGate, BreakerMark, Phase
 from holdfast.core.gates import Barrier, Place, RateGate, SlotGate
 from holdfast.core.queue import QueueSettings
+from holdfast.core.queue_options import NO_QUEUE_OPTIONS, OPTION_NAMES
 from holdfast.core.rate import Pace
 from holdfast.core.settlement import Retry, Succeed
 from holdfast.core.state import State
@@ -93,6 +94,12 @@ ONLY_SQLITE = (
     "INSERT OR REPLACE INTO queue_setting (queue, weight) VALUES (x'ff00', 2)",
     "INSERT OR REPLACE INTO queue_setting (queue, weight) VALUES ('contract', 'x')",
     "INSERT OR REPLACE INTO queue_setting (queue, high, low) VALUES ('contract', 9223372036854775807, 1)",
+    *(f"INSERT OR REPLACE INTO queue_setting (queue, {option}) VALUES ('contract', {value})"
+      for option in ("concurrency", "retry_budget", "bypass_priority")
+      for value in ("'x'", "-1", "9223372036854775807", "9e999", "x'ff'")),
+    *(f"INSERT OR REPLACE INTO breaker_setting (name, {figure}) VALUES ('b', {value})"
+      for figure in ("failures", "window_s", "open_for_s") for value in ("'x'", "-1", "0", "9e999", "1e300", "x'ff'")),
+    "INSERT OR REPLACE INTO breaker_setting VALUES (x'ff00', 1, 1, 1)",
     "INSERT INTO setting_change (at, by, what, name, before, after) VALUES ('x', 'y', 'z', 'w', '{', '[]')",
     """INSERT INTO worker (id, host, pid, concurrency, queues, started_at, lease_until)
     VALUES (x'00112233445566778899aabbccddeeff', 'h', 1, 1, 'garbage', 1, 9e9)""",
@@ -117,6 +124,12 @@ ONLY_POSTGRES = (
     "INSERT INTO gate (kind, key, due_at) VALUES ('nonsense', 'R', '2000-01-01')",
     "INSERT INTO slot (kind, key, job_id, number) VALUES ('nonsense', 'L', '00112233-4455-6677-8899-aabbccddeeff', 1)",
     "INSERT INTO queue_setting (queue, weight) VALUES ('contract', 'NaN')",
+    *(f"INSERT INTO queue_setting (queue, {option}) VALUES ('contract', '{value}')"
+      for option, value in (("concurrency", 0), ("concurrency", 2147483647), ("retry_budget", "NaN"),
+                            ("retry_budget", 1), ("bypass_priority", 42))),
+    *(f"INSERT INTO breaker_setting (name, {figure}) VALUES ('b', '{value}')"
+      for figure, value in (("failures", -1), ("failures", 2147483647), ("window_s", "NaN"), ("window_s", 0),
+                            ("open_for_s", "Infinity"), ("open_for_s", -1))),
     "INSERT INTO setting_change (at, by, what, name, before, after) VALUES ('20000-01-01', 'y', 'z', 'w', '{', '[]')",
 )  # fmt: skip
 
@@ -135,13 +148,19 @@ MENDED_IN_SQLITE = (
     "INSERT INTO breaker VALUES ('b', 'garbage', 'soon', 0)",
     "INSERT INTO tenant_setting VALUES ('acme', '3 of them')",
     "INSERT INTO rule VALUES ('limit', 'L', 'many', 9e999, 1, 5)",
-    "INSERT OR REPLACE INTO queue_setting (queue, weight, weights, high, low) VALUES ('contract', 'x', '{', 'a', 'b')",
+    """INSERT OR REPLACE INTO queue_setting
+    (queue, weight, weights, high, low, concurrency, retry_budget, bypass_priority)
+    VALUES ('contract', 'x', '{', 'a', 'b', 0, 'x', 42)""",
+    "INSERT OR REPLACE INTO breaker_setting VALUES ('b', 'x', 0, 9e999)",
 )
 MENDED_IN_POSTGRES = (
     "INSERT INTO breaker (name, recent, open_until) VALUES ('b', '{NULL,1}', '20000-01-01')",
     "INSERT INTO tenant_setting (tenant, weight) VALUES ('acme', 'NaN')",
     "INSERT INTO rule (what, name, size, count, per_s, burst) VALUES ('limit', 'L', -1, 'Infinity', 1, 5)",
-    "INSERT INTO queue_setting (queue, weight, weights, high, low) VALUES ('contract', 'NaN', '{', -10, -20)",
+    """INSERT INTO queue_setting
+    (queue, weight, weights, high, low, concurrency, retry_budget, bypass_priority)
+    VALUES ('contract', 'NaN', '{', -10, -20, 0, 'NaN', 42)""",
+    "INSERT INTO breaker_setting VALUES ('b', -1, 0, 'Infinity')",
 )
 
 
@@ -213,13 +232,19 @@ async def _mend(store: Store) -> None:
     await store.set_breaker("b", closed=False, by="me")
     await store.set_tenant_weight("acme", 2.0, by="me")
     await store.set_limit("L", size=3, pace=None, only=["size"], by="me")
+    assert {*OPTION_NAMES} <= {*(await store.queue_settings())[QUEUE].ignored}, "it is told, until somebody mends it"
     await store.set_queue(QUEUE, QueueSettings(weight=5.0), only=["weight"], by="me")
+    await store.set_breaker_figures("b", BreakerFigures(failures=7), only=["failures"], by="me")
+    assert [each.figures for each in await store.breakers() if each.name == "b"] == [BreakerFigures(failures=7)]
     assert await store.tenant_weights() == {"acme": 2.0}
     rules = await store.rules()
     assert (rules.sizes, rules.paces) == ({"L": 3}, {})
     settings = (await store.queue_settings())[QUEUE]
     assert (settings.weight, settings.weights, settings.watermarks, settings.ignored) == (5.0, None, None, ())
-    told = {change.what: (change.before, change.after) for change in await store.setting_changes(limit=PLENTY)}
+    assert settings.options == NO_QUEUE_OPTIONS
+    changes = await store.setting_changes(limit=PLENTY)
+    assert (changes[0].what, changes[0].before, changes[0].after) == ("breaker", None, {"failures": 7})
+    told = {change.what: (change.before, change.after) for change in changes[1:]}
     assert told["tenant"] == (None, {"weight": 2.0}), "what made no sense was not set"
     assert told["limit"] == (None, {"size": 3})
     assert told["breaker"] == ({"phase": "closed", "held": False}, {"phase": "open", "held": True})

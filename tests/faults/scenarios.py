@@ -13,6 +13,7 @@ from uuid import UUID
 from tests.campaign.where import Where
 
 from holdfast.core.api_key import ApiKey, Scope, digest_of
+from holdfast.core.breaker import BreakerFigures
 from holdfast.core.cause import Cause
 from holdfast.core.gates import RateGate, SlotGate
 from holdfast.core.job import KeyClaim, NewJob
@@ -296,6 +297,11 @@ async def set_paused(store: Store) -> Any:
 @verb("set_breaker", before=nothing)
 async def set_breaker(store: Store) -> Any:
     return await store.set_breaker("bank", closed=False, by="somebody")
+
+
+@verb("set_breaker_figures", before=nothing)
+async def set_breaker_figures(store: Store) -> Any:
+    return await store.set_breaker_figures("bank", BreakerFigures(failures=3, window_s=60.0), by="somebody")
 
 
 @verb("set_tenant_weight", before=nothing)

@@ -26,11 +26,14 @@ from holdfast import InvalidArguments, InvalidOptions, RetryPolicy
 from holdfast.client.request import Request, build_job
 from holdfast.config import Config
 from holdfast.core.backpressure import Watermarks
+from holdfast.core.breaker import BreakerGate
 from holdfast.core.ids import first_id_at, parse_job_id
 from holdfast.core.names import _RULES, check_name
 from holdfast.core.options import CallOptions, call_options
 from holdfast.core.priority import PRIORITY_NAMES, check_weights, parse_priority
 from holdfast.core.queue import QueueSettings, parse_served
+from holdfast.core.queue_options import OPTION_NAMES
+from holdfast.stores.gate_rows import figures_of
 from holdfast.stores.queue_rows import from_row, to_row
 from holdfast.worker.fetcher import _weight
 
@@ -166,18 +169,33 @@ def test_watermarks_are_in_order_or_refused(high: Any, low: Any) -> None:
 
 
 @fuzzed
-@given(scalars, scalars, scalars, scalars, raw_bytes | any_text | st.none())
-@example(0, UNWRITABLE, UNWRITABLE, BEYOND_FLOATS, b"[" * ABYSS)
-@example(0, 1, 0, True, '{"high": "x"}')
-@example(0, "a", "b", None, "[[1, 2]]")
+@given(scalars, scalars, scalars, scalars, raw_bytes | any_text | st.none(), st.lists(scalars, max_size=3))
+@example(0, UNWRITABLE, UNWRITABLE, BEYOND_FLOATS, b"[" * ABYSS, [UNWRITABLE, UNWRITABLE, UNWRITABLE])
+@example(0, 1, 0, True, '{"high": "x"}', [0, 0.0, -1])
+@example(0, "a", "b", None, "[[1, 2]]", [True, float("nan"), "x"])
 def test_settings_of_a_queue_written_by_hand_never_stop_a_worker(
-    paused: Any, high: Any, low: Any, weight: Any, weights: Any
+    paused: Any, high: Any, low: Any, weight: Any, weights: Any, options: list[Any]
 ) -> None:
-    settings = from_row(paused, high, low, weight, weights)
+    settings = from_row(paused, high, low, weight, weights, None, None, 0, *options)
     assert isinstance(settings, QueueSettings)
     for priority in range(10):
         assert 0 <= _weight(settings, priority, None) < float("inf")
+    for name, value in zip(OPTION_NAMES, options, strict=False):
+        assert (name in settings.ignored) == (value is not None and name not in settings.options.given)
     assert from_row(*to_row(settings)) == settings
+
+
+@fuzzed
+@given(scalars, scalars, scalars)
+@example(UNWRITABLE, UNWRITABLE, BEYOND_FLOATS)
+@example(True, float("nan"), float("inf"))
+@example(5, 60, 30.0)
+def test_figures_of_a_breaker_written_by_hand_never_stop_a_settlement(
+    failures: Any, window_s: Any, open_for_s: Any
+) -> None:
+    figures = figures_of(failures, window_s, open_for_s)
+    assert figures.over(BreakerGate("bank", 5, 60.0, 30.0)).makes_sense
+    assert figures_of(*figures) == figures
 
 
 @fuzzed

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.core.breaker import BreakerGate, BreakerMark
+from holdfast.core.breaker import NO_FIGURES, BreakerFigures, BreakerGate, BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
 from holdfast.core.gates import Gate, RateGate, SlotGate, WhenFull
@@ -56,6 +56,13 @@ ONE, TWO = SlotGate("one", 1), SlotGate("two", 2)
 SLOW, PAIR = RateGate("slow", Pace(1, 10.0, 1)), RateGate("pair", Pace(1, 2.0, 2))
 BANK, SHOP = BreakerGate("bank", 1, 30.0, 6.0), BreakerGate("shop", 2, 30.0, 0.0)
 BREAKERS = (BANK, SHOP)
+COUNTS = (
+    NO_FIGURES,
+    NO_FIGURES,
+    BreakerFigures(failures=2),
+    BreakerFigures(1, open_for_s=10.0),
+    BreakerFigures(3, 5.0),
+)
 SKIP, SWAP = SlotGate("skip", 1, when_full=WhenFull.SKIP), SlotGate("swap", 1, when_full=WhenFull.REPLACE)
 Choice = tuple[tuple[Gate, ...], ...]
 THEMES: tuple[Choice, ...] = (

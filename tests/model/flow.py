@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.core.breaker import CLOSED, BreakerMark, BreakerState, Phase, after_mark
+from holdfast.core.breaker import CLOSED, NO_FIGURES, BreakerFigures, BreakerMark, BreakerState, Phase, after_mark
 from holdfast.core.gates import (
     Admission,
     Barrier,
@@ -36,6 +36,7 @@ class Flow:
     slots: dict[Place, set[JobId]] = field(default_factory=dict)
     full_at: dict[str, float] = field(default_factory=dict)
     breakers: dict[str, BreakerState] = field(default_factory=dict)
+    figures: dict[str, BreakerFigures] = field(default_factory=dict)
     rules: Rules = field(default_factory=Rules)
 
     # ------------------------------------------------------------ who may pass
@@ -115,10 +116,14 @@ class Flow:
 
     def mark(self, mark: BreakerMark, now: float) -> None:
         name = mark.breaker.name
-        self.breakers[name] = after_mark(self.breakers.get(name, CLOSED), now, mark)
+        said = self.figures.get(name, NO_FIGURES)
+        self.breakers[name] = after_mark(self.breakers.get(name, CLOSED), now, mark, said)
 
     def set_breaker(self, name: str, *, closed: bool) -> None:
         self.breakers[name] = CLOSED if closed else BreakerState(held=True)
+
+    def set_breaker_figures(self, name: str, figures: BreakerFigures) -> None:
+        self.figures[name] = figures
 
     def set_limit(self, name: str, size: int | None, pace: Pace | None) -> None:
         sizes = {each: said for each, said in self.rules.sizes.items() if each != name}

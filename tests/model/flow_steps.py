@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.core.breaker import CLOSED, Phase
+from holdfast.core.breaker import CLOSED, NO_FIGURES, Phase
 from holdfast.core.fairness import Lane
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueSettings, last_priorities
@@ -16,6 +16,7 @@ from model.choices import (
     AFTER,
     BREAKERS,
     COME_LAST,
+    COUNTS,
     LIMITED_AT_RUN_TIME,
     MOVED_TO,
     PACED,
@@ -29,7 +30,10 @@ from model.serving import follow
 
 T = TypeVar("T")
 ME = "the model"
-ACTS = ("limit", "limit", "pause task", "pause tenant", "breaker", "breaker", "move", "move", "drain", "last", "last")
+ACTS = (
+    *("limit", "limit", "pause task", "pause tenant", "breaker", "breaker", "count"),
+    *("move", "move", "drain", "last"),
+)
 MANY = 1000
 
 
@@ -46,9 +50,7 @@ class FlowSteps:
 
     def operate(self, pick: Pick) -> None:
         """Something that an operator does."""
-        match pick(
-            ("limit", "limit", "pause task", "pause tenant", "breaker", "breaker", "move", "move", "drain", "last")
-        ):
+        match pick(ACTS):
             case "limit":
                 name = pick(LIMITED_AT_RUN_TIME)
                 size, pace = pick((None, None, 0, 1, 3)), pick((None, PACED)) if name in ("queue:b",) else None
@@ -66,6 +68,10 @@ class FlowSteps:
                 name, closed = pick([gate.name for gate in BREAKERS]), pick((True, True, False))
                 self.do(self.store.set_breaker(name, closed=closed, by=ME))
                 self.model.flow.set_breaker(name, closed=closed)
+            case "count":
+                name, figures = pick([gate.name for gate in BREAKERS]), pick(COUNTS)
+                self.do(self.store.set_breaker_figures(name, figures, by=ME))
+                self.model.flow.set_breaker_figures(name, figures)
             case "last":
                 self.put_last(pick)
             case "move":
@@ -122,6 +128,8 @@ class FlowSteps:
             expected = flow.breakers.get(gate.name, CLOSED).phase(now)
             phase = told[gate.name].phase if gate.name in told else Phase.CLOSED
             assert phase is expected, (gate, told, flow.breakers)
+            figures = told[gate.name].figures if gate.name in told else NO_FIGURES
+            assert figures == flow.figures.get(gate.name, NO_FIGURES), (gate, told)
         used = {place: [len(holders), 0] for place, holders in flow.slots.items() if holders}
         for job in self.model.jobs.values():
             if job.at is not None:

@@ -14,6 +14,8 @@ from holdfast.core.durations import LONGEST_S
 
 MOST_FAILURES: Final = 1_000
 """So many moments are kept of a breaker."""
+SHORTEST_S: Final = 0.001
+"""Neither is its window shorter, nor the time for which it opens."""
 
 
 class Phase(StrEnum):
@@ -37,6 +39,22 @@ class BreakerGate(NamedTuple):
         """Whether anybody could have given it: whatever is read from where people write by hand may be anything."""
         spans = (self.window_s, self.open_for_s)
         return 1 <= self.failures <= MOST_FAILURES and all(0 <= span <= LONGEST_S for span in spans)
+
+
+class BreakerFigures(NamedTuple):
+    """How a breaker counts, as far as somebody says it; None: nothing is said of that."""
+
+    failures: int | None = None
+    window_s: float | None = None
+    open_for_s: float | None = None
+
+    def over(self, gate: BreakerGate) -> BreakerGate:
+        """These, and where they say nothing those of the gate."""
+        said = {name: value for name, value in self._asdict().items() if value is not None}
+        return gate._replace(**said)
+
+
+NO_FIGURES = BreakerFigures()
 
 
 class BreakerState(NamedTuple):
@@ -70,11 +88,14 @@ class BreakerMark(NamedTuple):
     """How long ago the run began, when this is told."""
 
 
-def after_mark(state: BreakerState, now: float, mark: BreakerMark) -> BreakerState:
-    """The breaker after what a run says of it. While it is half open, only runs are heard that began since then."""
+def after_mark(state: BreakerState, now: float, mark: BreakerMark, said: BreakerFigures = NO_FIGURES) -> BreakerState:
+    """The breaker after what a run says of it. While it is half open, only runs are heard that began since then.
+
+    `said`: what operators say of it, which goes before what the worker's code says.
+    """
     if state.phase(now) is Phase.HALF_OPEN and state.open_until is not None and now - mark.ran_s < state.open_until:
         return state
-    return after_failure(state, now, mark.breaker) if mark.failed else after_success(state, now)
+    return after_failure(state, now, said.over(mark.breaker)) if mark.failed else after_success(state, now)
 
 
 def after_failure(state: BreakerState, now: float, breaker: BreakerGate) -> BreakerState:

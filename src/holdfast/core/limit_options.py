@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, Literal, TypeAlias, cast, get_args
 
-from holdfast.core.breaker import MOST_FAILURES, BreakerGate
+from holdfast.core.breaker import MOST_FAILURES, SHORTEST_S, BreakerGate
 from holdfast.core.durations import Seconds, seconds
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.exception_names import NAME_HINT, ExceptionRef, can_be_name, name_of, refs_of
@@ -120,7 +120,7 @@ class Breaker:
 
     def _seconds(self, name: str) -> float:
         try:
-            return seconds(name, getattr(self, name), at_least=0.001)
+            return seconds(name, getattr(self, name), at_least=SHORTEST_S)
         except InvalidOptions as error:
             raise InvalidOptions(f"Breaker {self.name!r}: {error}") from None
 

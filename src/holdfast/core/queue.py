@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.priority import DEFAULT_WEIGHTS, LARGEST_WEIGHT, PRIORITIES, check_weights, weight_of
+from holdfast.core.queue_options import NO_QUEUE_OPTIONS, QueueOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class QueueSettings:
     """How long the oldest ready job may have waited before it stops accepting, and for it to accept again."""
     draining: bool = False
     """Whether it accepts nothing until an operator says otherwise, while what it has goes on."""
+    options: QueueOptions = NO_QUEUE_OPTIONS
+    """What operators say goes before what each process is configured with, field by field."""
     ignored: tuple[str, ...] = field(default=(), compare=False)
     """Those that the store has in a form that makes no sense, written by hand: they count as not set."""
 

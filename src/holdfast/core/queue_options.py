@@ -1,15 +1,16 @@
-"""What this app's processes do about single queues, from their settings; what all share is in the store (`queue`)."""
+"""What processes do about single queues: as each is configured, and as operators say for all (`queue`)."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.names import check_name
 from holdfast.core.priority import parse_priority
+from holdfast.core.shown import shown
 
 _MOST: Final = 10_000
 
@@ -29,16 +30,34 @@ class QueueOptions:
         most, share = self.concurrency, self.retry_budget
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= _MOST):
             raise InvalidOptions(
-                f"concurrency = {most!r:.80} is not a whole number from 1 to {_MOST:,}; to start nothing of a queue, "
+                f"concurrency = {shown(most)} is not a whole number from 1 to {_MOST:,}; to start nothing of a queue, "
                 "pause it"
             )
         if share is not None and (isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1):
-            raise InvalidOptions(f"retry_budget = {share!r:.80} is not a share above 0 and below 1, as 0.2")
+            raise InvalidOptions(f"retry_budget = {shown(share)} is not a share above 0 and below 1, as 0.2")
         if self.bypass_priority is not None:
             object.__setattr__(self, "bypass_priority", parse_priority(self.bypass_priority))
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those of which something is said."""
+        return {name: value for name in OPTION_NAMES if (value := getattr(self, name)) is not None}
 
+    def over(self, other: QueueOptions) -> QueueOptions:
+        """These, and where they say nothing those."""
+        return replace(other, **self.given)
+
+
+OPTION_NAMES: Final = tuple(field.name for field in fields(QueueOptions))
 NO_QUEUE_OPTIONS: Final = QueueOptions()
+
+
+def check_options(queue: str, said: Mapping[str, Any]) -> QueueOptions:
+    """Options of this queue by their names; the sentence that refuses them names it."""
+    try:
+        return QueueOptions(**said)
+    except InvalidOptions as error:
+        raise InvalidOptions(f"queue {queue!r}: {error}") from None
 
 
 def parse_queue_options(table: object) -> dict[str, QueueOptions]:
@@ -54,17 +73,13 @@ def parse_queue_options(table: object) -> dict[str, QueueOptions]:
 def _options(queue: str, said: Any) -> QueueOptions:
     if not isinstance(said, Mapping):
         raise InvalidOptions(f"queue {queue!r}: {said!r:.80} is not a table of settings, as {{ concurrency = 5 }}")
-    known = [field.name for field in fields(QueueOptions)]
     for name in said:
         if name == "prefetch":
             raise InvalidOptions(
                 f"queue {queue!r}: there is no prefetch to set: a worker claims no more jobs than it has free slots"
             )
-        if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        if name not in OPTION_NAMES:
+            near = difflib.get_close_matches(str(name), OPTION_NAMES, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(OPTION_NAMES)}"
             raise InvalidOptions(f"queue {queue!r}: there is no setting {name}: {hint}")
-    try:
-        return QueueOptions(**said)
-    except InvalidOptions as error:
-        raise InvalidOptions(f"queue {queue!r}: {error}") from None
+    return check_options(queue, said)

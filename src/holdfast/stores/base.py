@@ -349,8 +349,9 @@ class QueueStore(TenantStore, Protocol):
     async def set_queue(
         self, queue: str, settings: QueueSettings, *, only: Collection[str] | None = None, by: str = ""
     ) -> None:
-        """Replace a queue's settings; with `only`, the fields of these names, whatever others change meanwhile: of the
-        weights of its priorities then those that are named. InvalidOptions, if all of them would be 0."""
+        """Replace a queue's settings; with `only`, the fields, or the single options, of these names, whatever others
+        change meanwhile: of the weights of its priorities then those that are named. InvalidOptions, if all of them
+        would be 0."""
         ...
 
     async def purge_queue(self, queue: str, *, reason: str, limit: int) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
-from holdfast.core.breaker import BreakerState, Phase
+from holdfast.core.breaker import NO_FIGURES, BreakerFigures, BreakerState, Phase
 from holdfast.core.gates import Gate, Place, Rules
 from holdfast.core.job import JobId
 from holdfast.core.rate import Pace
@@ -50,6 +50,10 @@ class BreakerInfo(NamedTuple):
     state: BreakerState
     phase: Phase
     waiting: int
+    figures: BreakerFigures = NO_FIGURES
+    """How it counts, as far as that is known: a store knows what operators say, `hf.breakers` the code of its app."""
+    said_by: str = ""
+    """Who says that: `operator`, where any of it is his word, `code`, or nobody who is known here."""
 
 
 class Position(NamedTuple):
@@ -145,6 +149,15 @@ class FlowStore(ApiKeyStore, Protocol):
 
     async def set_breaker(self, name: str, *, closed: bool, by: str) -> None:
         """Close a breaker, as if it had never failed; or hold it open until somebody closes it."""
+        ...
+
+    async def set_breaker_figures(
+        self, name: str, figures: BreakerFigures, *, by: str, only: Collection[str] | None = None
+    ) -> BreakerFigures:
+        """The whole of what operators say of how a breaker counts, from the next run on that says anything of it.
+
+        It goes before the figures of marks, each by itself. `only`: those that are said here; the others stay, whoever
+        changes them meanwhile. Answers with what holds from now on."""
         ...
 
     async def gates(self, places: Sequence[Place] | None = None, *, limit: int = 500) -> list[GateInfo]:

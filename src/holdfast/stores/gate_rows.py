@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.core.breaker import MOST_FAILURES, BreakerState
+from holdfast.core.breaker import MOST_FAILURES, SHORTEST_S, BreakerFigures, BreakerState
+from holdfast.core.durations import LONGEST_S
 from holdfast.core.gates import Barrier, Place
 from holdfast.core.tenancy import HEAVIEST, LIGHTEST
 
@@ -30,6 +31,17 @@ def seconds_of(moment: Any) -> float | None:
 def breaker_of(recent: Any, open_until: Any, held: Any) -> BreakerState:
     """From the columns of a row; the moments of failures as JSON, or as the numbers themselves."""
     return BreakerState(_moments(recent), seconds_of(open_until), held in (True, 1))
+
+
+def figures_of(failures: Any, window_s: Any, open_for_s: Any) -> BreakerFigures:
+    """As an operator could have said them, each by itself."""
+    if type(failures) is not int or not 1 <= failures <= MOST_FAILURES:
+        failures = None
+    return BreakerFigures(failures, _span(window_s), _span(open_for_s))
+
+
+def _span(value: Any) -> float | None:
+    return float(value) if _is_number(value) and SHORTEST_S <= value <= LONGEST_S else None
 
 
 def tenant_weight_of(weight: Any) -> float | None:

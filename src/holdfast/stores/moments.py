@@ -33,6 +33,7 @@ VERBS: Final = (
     "set_limit",
     "set_paused",
     "set_breaker",
+    "set_breaker_figures",
     "set_tenant_weight",
     "move_jobs",
     "add_api_key",

@@ -3,13 +3,15 @@ wrote into the store by hand and makes no sense counts as not set. The same in e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from holdfast.core.breaker import BreakerState
+from holdfast.core.breaker import NO_FIGURES, BreakerFigures, BreakerState
 from holdfast.core.gates import MOST_AT_ONCE, Rules
 from holdfast.core.queue import QueueSettings
+from holdfast.core.queue_options import OPTION_NAMES
 from holdfast.core.rate import Pace
+from holdfast.stores.flow import BreakerInfo
 
 #: The kinds of rules, as in the column `what`.
 LIMIT: Final = "limit"
@@ -44,6 +46,17 @@ def _pace(count: Any, per_s: Any, burst: Any) -> Pace | None:
     return pace if pace.makes_sense else None
 
 
+def changed_figures(said: BreakerFigures, now: BreakerFigures, only: Collection[str] | None) -> BreakerFigures:
+    """What operators say of a breaker after a change: all that is said now, or of these names."""
+    return now if only is None else said._replace(**{name: getattr(now, name) for name in only})
+
+
+def breaker_info(name: str, state: BreakerState, figures: BreakerFigures, waiting: int, *, now: float) -> BreakerInfo:
+    """A report on a breaker as a store has it."""
+    said_by = "operator" if figures != NO_FIGURES else ""
+    return BreakerInfo(name, state, state.phase(now), waiting, figures, said_by)
+
+
 # ---------------------------------------------------------------- words of changes
 
 
@@ -64,12 +77,18 @@ def queue_words(settings: QueueSettings) -> dict[str, Any]:
         "ages": settings.ages and [settings.ages.high_s, settings.ages.low_s],
         "weight": settings.weight,
         "weights": settings.weights and dict(settings.weights),
+        **{name: getattr(settings.options, name) for name in OPTION_NAMES},
     }
 
 
 def breaker_words(state: BreakerState, now: float) -> dict[str, Any]:
     """Whether it lets anybody through, and whether that is an operator's word."""
     return {"phase": state.phase(now), "held": state.held}
+
+
+def figure_words(figures: BreakerFigures) -> dict[str, Any] | None:
+    """Those of which something is said; None where nothing is."""
+    return {name: value for name, value in figures._asdict().items() if value is not None} or None
 
 
 def tenant_words(weight: float | None) -> dict[str, Any] | None:

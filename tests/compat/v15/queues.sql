@@ -2,23 +2,25 @@
 
 -- name: settings
 SELECT coalesce(d.queue, s.queue), s.paused, s.high, s.low, coalesce(s.weight, 1), s.weights, s.high_age_s, s.low_age_s,
-       s.draining
+       s.draining, s.concurrency, s.retry_budget, s.bypass_priority
 FROM holdfast.depth d FULL JOIN holdfast.queue_setting s ON s.queue = d.queue
 
 -- name: setting
-SELECT paused, high, low, weight, weights, high_age_s, low_age_s, draining FROM holdfast.queue_setting
-WHERE queue = $1 FOR UPDATE
+SELECT paused, high, low, weight, weights, high_age_s, low_age_s, draining, concurrency, retry_budget, bypass_priority
+FROM holdfast.queue_setting WHERE queue = $1 FOR UPDATE
 
 -- name: weighed
 -- Those that may have lanes that come last.
 SELECT queue, paused, high, low, weight, weights FROM holdfast.queue_setting WHERE weight = 0 OR weights IS NOT NULL
 
 -- name: put
-INSERT INTO holdfast.queue_setting (queue, paused, high, low, weight, weights, high_age_s, low_age_s, draining)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+INSERT INTO holdfast.queue_setting (queue, paused, high, low, weight, weights, high_age_s, low_age_s, draining, concurrency,
+                                    retry_budget, bypass_priority)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT (queue) DO UPDATE SET paused = excluded.paused, high = excluded.high, low = excluded.low,
     weight = excluded.weight, weights = excluded.weights, high_age_s = excluded.high_age_s,
-    low_age_s = excluded.low_age_s, draining = excluded.draining
+    low_age_s = excluded.low_age_s, draining = excluded.draining, concurrency = excluded.concurrency,
+    retry_budget = excluded.retry_budget, bypass_priority = excluded.bypass_priority
 
 -- name: meet
 -- A queue is known from its first job on. Never inside a user's transaction: others would wait for it.
@@ -70,7 +72,8 @@ SELECT count(*) FROM gone
 -- name: overview
 -- `ready` is what the writers have counted; the others are counted here, by an index, up to a limit.
 SELECT q.queue, coalesce(d.closed, false) AS closed, s.paused, s.high, s.low, coalesce(s.weight, 1) AS weight, s.weights,
-       s.high_age_s, s.low_age_s, s.draining, greatest(0, coalesce(d.ready, 0) + c.change) AS ready,
+       s.high_age_s, s.low_age_s, s.draining, s.concurrency, s.retry_budget, s.bypass_priority,
+       greatest(0, coalesce(d.ready, 0) + c.change) AS ready,
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.timer x WHERE x.queue = q.queue LIMIT $1) n) AS scheduled,
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.blocked x WHERE x.queue = q.queue LIMIT $1) n) AS blocked,
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.parked x WHERE x.queue = q.queue LIMIT $1) n) AS parked,

@@ -47,8 +47,10 @@ ON CONFLICT (name) DO UPDATE SET held = b.held WHERE false RETURNING b.name
 
 -- name: breakers_of
 -- A moment that nobody can have meant is none; so it is below.
-SELECT name, recent, CASE WHEN open_until BETWEEN '0100-01-01' AND '9890-01-01' THEN open_until END, held
-FROM holdfast.breaker WHERE name = ANY ($1)
+-- What operators say of how they count comes with them.
+SELECT b.name, b.recent, CASE WHEN b.open_until BETWEEN '0100-01-01' AND '9890-01-01' THEN b.open_until END, b.held,
+       s.failures, s.window_s, s.open_for_s
+FROM holdfast.breaker b LEFT JOIN holdfast.breaker_setting s ON s.name = b.name WHERE b.name = ANY ($1)
 
 -- name: write_breakers
 -- The times of failures come as text: an array of arrays of any length does not exist.
@@ -61,7 +63,20 @@ WHERE b.name = n.name
 DELETE FROM holdfast.breaker WHERE name = ANY ($1)
 
 -- name: breakers
-SELECT b.name, b.recent, CASE WHEN b.open_until BETWEEN '0100-01-01' AND '9890-01-01' THEN b.open_until END, b.held,
+-- Those too of which operators have only said how they count.
+SELECT name, b.recent, CASE WHEN b.open_until BETWEEN '0100-01-01' AND '9890-01-01' THEN b.open_until END, b.held,
        holdfast.clock(), (SELECT count(*) FROM (
-    SELECT 1 FROM holdfast.parked p WHERE p.reason = 'breaker' AND p.key = b.name ORDER BY p.seq LIMIT $1) n)
-FROM holdfast.breaker b ORDER BY b.name
+    SELECT 1 FROM holdfast.parked p WHERE p.reason = 'breaker' AND p.key = name ORDER BY p.seq LIMIT $1) n),
+       s.failures, s.window_s, s.open_for_s
+FROM holdfast.breaker b FULL JOIN holdfast.breaker_setting s USING (name) ORDER BY name
+
+-- name: figures
+SELECT failures, window_s, open_for_s FROM holdfast.breaker_setting WHERE name = $1
+
+-- name: put_figures
+INSERT INTO holdfast.breaker_setting (name, failures, window_s, open_for_s) VALUES ($1, $2, $3, $4)
+ON CONFLICT (name) DO UPDATE
+    SET failures = excluded.failures, window_s = excluded.window_s, open_for_s = excluded.open_for_s
+
+-- name: drop_figures
+DELETE FROM holdfast.breaker_setting WHERE name = $1

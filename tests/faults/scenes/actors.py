@@ -103,6 +103,10 @@ async def _set_breaker(cast: Cast, _: Sequence[UUID]) -> None:
     await cast.hf._open_store().set_breaker("bank", closed=True, by="somebody")
 
 
+async def _set_breaker_figures(cast: Cast, _: Sequence[UUID]) -> None:
+    await cast.hf.breakers.set("bank", failures=50, by="somebody")
+
+
 async def _set_tenant_weight(cast: Cast, _: Sequence[UUID]) -> None:
     await cast.hf.tenants.set_weight("acme", 3.0, by="somebody")
 
@@ -145,6 +149,7 @@ DEEDS: dict[str, Callable[[Cast, Sequence[UUID]], Awaitable[None]]] = {
     "set_limit": _set_limit,
     "set_paused": _set_paused,
     "set_breaker": _set_breaker,
+    "set_breaker_figures": _set_breaker_figures,
     "set_tenant_weight": _set_tenant_weight,
     "move_jobs": _move,
     "add_api_key": _add_key,

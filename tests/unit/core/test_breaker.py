@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.breaker import (
     CLOSED,
+    BreakerFigures,
     BreakerGate,
     BreakerMark,
     BreakerState,
@@ -114,3 +115,15 @@ def test_half_open_only_those_are_heard_that_began_since_then(failed: bool) -> N
 
 def test_a_failure_counts_for_a_closed_breaker_however_long_the_run_was() -> None:
     assert after_mark(CLOSED, 100.0, BreakerMark(1, True, BANK, 99.0)) == BreakerState((100.0,))
+
+
+def test_what_operators_say_goes_before_what_the_code_says_each_by_itself() -> None:
+    assert BreakerFigures().over(BANK) == BANK
+    assert BreakerFigures(open_for_s=7.0).over(BANK) == BANK._replace(open_for_s=7.0)
+    assert BreakerFigures(1, 2.0, 3.0).over(BANK) == BreakerGate("bank", 1, 2.0, 3.0)
+    failed = BreakerMark(1, failed=True, breaker=BANK)
+    twice = after_mark(after_mark(CLOSED, 1.0, failed), 2.0, failed)
+    assert after_mark(twice, 3.0, failed, BreakerFigures(open_for_s=7.0)) == BreakerState((), 10.0)
+    assert after_mark(twice, 3.0, failed, BreakerFigures(failures=9)) == BreakerState((1.0, 2.0, 3.0))
+    assert after_mark(twice, 3.0, failed, BreakerFigures(window_s=1.5)) == BreakerState((2.0, 3.0))
+    assert after_mark(twice, 3.0, failed, BreakerFigures(failures=1)).phase(3.0) is Phase.OPEN

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
 
+from holdfast.core.breaker import BreakerFigures
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.gates import Place, Rules
 from holdfast.core.job import JobId
@@ -62,6 +63,12 @@ class FlowVerbs:
 
     async def set_breaker(self, name: str, *, closed: bool, by: str) -> None:
         await self._rule("set_breaker", partial(rules.set_breaker, name=name, closed=closed, by=by))
+
+    async def set_breaker_figures(
+        self, name: str, figures: BreakerFigures, *, by: str, only: Collection[str] | None = None
+    ) -> BreakerFigures:
+        setting = partial(rules.set_breaker_figures, name=name, figures=figures, by=by, only=only)
+        return await self._do("set_breaker_figures", setting)
 
     async def _rule(self, verb: str, operation: Callable[[Tx], Awaitable[T]]) -> T:
         """From the commit on it holds; and everybody who waits may be concerned."""

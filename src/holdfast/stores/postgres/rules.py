@@ -6,11 +6,12 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from holdfast.core.breaker import CLOSED
+from holdfast.core.breaker import CLOSED, NO_FIGURES, BreakerFigures
 from holdfast.core.gates import Barrier, Place
 from holdfast.core.rate import Pace
 from holdfast.stores.base import Hint
 from holdfast.stores.flow import SettingChange
+from holdfast.stores.gate_rows import figures_of
 from holdfast.stores.job_reports import metadata_of
 from holdfast.stores.postgres import tenants
 from holdfast.stores.postgres.breakers import lock_breakers, write_breakers
@@ -20,6 +21,8 @@ from holdfast.stores.rule_rows import (
     PAUSED_TASK,
     PAUSED_TENANT,
     breaker_words,
+    changed_figures,
+    figure_words,
     limit_words,
     pause_words,
     rules_of,
@@ -72,6 +75,22 @@ async def set_breaker(tx: Tx, name: str, *, closed: bool, by: str) -> None:
     if closed:
         tx.freed.add(Place(Barrier.BREAKER, name))
     tx.hints |= Hint.SETTINGS
+
+
+async def set_breaker_figures(
+    tx: Tx, name: str, figures: BreakerFigures, *, by: str, only: Collection[str] | None
+) -> BreakerFigures:
+    """The whole of what operators say of how a breaker counts, or a part of it."""
+    await tx.fetch("rules.alone")
+    found = await tx.fetch("rules.figures", name)
+    before = figures_of(*found[0]) if found else NO_FIGURES
+    after = changed_figures(before, figures, only)
+    if after == NO_FIGURES:
+        await tx.fetch("rules.drop_figures", name)
+    else:
+        await tx.fetch("rules.put_figures", name, *after)
+    await record_change(tx, by, "breaker", name, figure_words(before), figure_words(after))
+    return after
 
 
 async def set_tenant_weight(tx: Tx, tenant: str, weight: float | None, *, by: str) -> None:

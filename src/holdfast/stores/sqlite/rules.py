@@ -8,7 +8,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.core.breaker import CLOSED
+from holdfast.core.breaker import CLOSED, BreakerFigures
 from holdfast.core.gates import Barrier, Place
 from holdfast.core.rate import Pace
 from holdfast.stores.base import Hint
@@ -20,6 +20,8 @@ from holdfast.stores.rule_rows import (
     PAUSED_TASK,
     PAUSED_TENANT,
     breaker_words,
+    changed_figures,
+    figure_words,
     limit_words,
     pause_words,
     rules_of,
@@ -94,6 +96,18 @@ def set_breaker(tx: Tx, name: str, *, closed: bool, by: str) -> None:
     record_change(tx, by=by, what="breaker", name=name, **words)
     make_due(tx, Place(Barrier.BREAKER, name), tx.now)
     tx.hints |= Hint.SETTINGS
+
+
+def set_breaker_figures(
+    tx: Tx, name: str, figures: BreakerFigures, *, by: str, only: Collection[str] | None
+) -> BreakerFigures:
+    """The whole of what operators say of how a breaker counts, or only a part of it."""
+    before = breakers.figures(tx.db, name)
+    after = changed_figures(before, figures, only)
+    breakers.write_figures(tx, name, after)
+    words = {"before": figure_words(before), "after": figure_words(after)}
+    record_change(tx, by=by, what="breaker", name=name, **words)
+    return after
 
 
 def _tell(tx: Tx) -> None:

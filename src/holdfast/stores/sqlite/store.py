@@ -16,7 +16,7 @@ from uuid import UUID
 
 from holdfast.core.api_key import ApiKey
 from holdfast.core.backpressure import Watermarks
-from holdfast.core.breaker import BreakerMark
+from holdfast.core.breaker import BreakerFigures, BreakerMark
 from holdfast.core.cause import Cause
 from holdfast.core.errors import HoldfastError, InvalidOptions
 from holdfast.core.fairness import Lane
@@ -291,6 +291,12 @@ class SqliteStore:
 
     async def set_breaker(self, name: str, *, closed: bool, by: str) -> None:
         await self._writer.submit("set_breaker", partial(rules.set_breaker, name=name, closed=closed, by=by))
+
+    async def set_breaker_figures(
+        self, name: str, figures: BreakerFigures, *, by: str, only: Collection[str] | None = None
+    ) -> BreakerFigures:
+        setting = partial(rules.set_breaker_figures, name=name, figures=figures, by=by, only=only)
+        return await self._writer.submit("set_breaker_figures", setting)
 
     async def gates(self, places: Sequence[Place] | None = None, *, limit: int = 500) -> list[GateInfo]:
         report = partial(gate_reports.gates, places=places, limit=limit, now=self._clock.now())

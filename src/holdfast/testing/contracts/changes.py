@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from holdfast.core.breaker import BreakerFigures
 from holdfast.core.queue import QueueSettings
+from holdfast.core.queue_options import QueueOptions
 from holdfast.core.rate import Pace
 from holdfast.stores.base import Store
 from holdfast.stores.flow import SettingChange
@@ -64,6 +66,13 @@ async def check_every_change_is_on_record(store: Store) -> None:
         store.set_breaker("bank", closed=False, by=ME),
         store.set_breaker("bank", closed=True, by=YOU),
     )
+    await _twice(
+        store,
+        "breaker",
+        "bank",
+        store.set_breaker_figures("bank", BreakerFigures(failures=2), by=ME),
+        store.set_breaker_figures("bank", BreakerFigures(window_s=9.0), only=("window_s",), by=YOU),
+    )
     await _pauses(store)
 
 
@@ -82,7 +91,14 @@ async def _pauses(store: Store) -> None:
 async def check_the_words_say_what_was_set(store: Store) -> None:
     await store.set_queue(QUEUE, QueueSettings(paused=True, weight=2.5), by=ME)
     await store.set_limit("api", size=7, pace=None, by=ME)
-    limit, queue = await _changes(store)
+    figures = BreakerFigures(failures=3)
+    for _ in range(2):  # the same again, as after a lost answer, changes nothing
+        await store.set_breaker_figures("bank", figures, by=ME)
+        await store.set_queue(QUEUE, QueueSettings(options=QueueOptions(concurrency=4)), only=("concurrency",), by=ME)
+    options, breaker, limit, queue = await _changes(store)
+    assert (breaker.before, breaker.after) == (None, {"failures": 3}), f"got {breaker}"
+    assert options.before is not None, f"got {options}"
+    assert options.after == options.before | {"concurrency": 4} != options.before, f"got {options}"
     assert queue.after is not None, f"got {queue}"
     assert (queue.after["paused"], queue.after["weight"]) == (True, 2.5), f"got {queue}"
     assert limit.before is None, f"nothing was said before: {limit}"

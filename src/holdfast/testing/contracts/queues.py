@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from typing import Any
 
 from holdfast.core.backpressure import AgeMarks, Watermarks
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.queue import QueueInfo, QueueSettings
+from holdfast.core.queue_options import OPTION_NAMES, QueueOptions
 from holdfast.core.settlement import UNKNOWN_TASK, Bury, Park
 from holdfast.core.state import State
 from holdfast.stores.base import Store
@@ -42,6 +44,7 @@ async def check_settings_are_kept(store: Store) -> None:
         weight=2.5,
         weights={"high": 3.0, "bulk": 0.5},
         ages=AgeMarks(high_s=60.0, low_s=7.5),
+        options=QueueOptions(concurrency=3, retry_budget=0.25, bypass_priority=7),
     )
     await store.set_queue("mail", settings)
     found = (await store.queue_settings())["mail"]
@@ -68,6 +71,24 @@ async def check_weights_of_priorities_are_said_one_by_one(store: Store) -> None:
     assert (await store.queue_settings())["mail"].weights == found, "nothing of it was taken"
     await store.set_queue("mail", QueueSettings(), only=("weights",))
     assert (await store.queue_settings())["mail"] == QueueSettings(), "as built in"
+
+
+async def check_options_are_said_one_by_one(store: Store) -> None:
+    def say(**said: Any) -> Coroutine[None, None, None]:
+        return store.set_queue("mail", QueueSettings(options=QueueOptions(**said)), only=tuple(said), by="me")
+
+    await store.set_queue("mail", QueueSettings(weight=2.5), by="me")
+    await asyncio.gather(say(concurrency=5), say(retry_budget=0.2), say(bypass_priority=9))
+    found = (await store.queue_settings())["mail"]
+    assert found == QueueSettings(weight=2.5, options=QueueOptions(concurrency=5, retry_budget=0.2, bypass_priority=9))
+    assert (await _queue(store, "mail")).settings == found, "the report tells them, too"
+    await say(concurrency=None, bypass_priority=0)
+    found = (await store.queue_settings())["mail"]
+    assert found.options == QueueOptions(retry_budget=0.2, bypass_priority=0), f"0 is a priority: {found}"
+    await store.set_queue("mail", QueueSettings(paused=True), only=("paused",), by="me")
+    assert (await store.queue_settings())["mail"].options == found.options, "others are changed by themselves"
+    await store.set_queue("mail", QueueSettings(), only=OPTION_NAMES, by="me")
+    assert (await store.queue_settings())["mail"] == QueueSettings(paused=True, weight=2.5), "nothing is said any more"
 
 
 async def check_a_queue_is_known_from_its_first_job_on(store: Store) -> None:

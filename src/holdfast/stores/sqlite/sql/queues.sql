@@ -1,14 +1,18 @@
 -- Settings of queues and what is known of their depth.
 
 -- name: settings
-SELECT d.queue, s.paused, s.high, s.low, coalesce(s.weight, 1.0), s.weights, s.high_age_s, s.low_age_s, s.draining
+SELECT d.queue, s.paused, s.high, s.low, coalesce(s.weight, 1.0), s.weights, s.high_age_s, s.low_age_s, s.draining,
+       s.concurrency, s.retry_budget, s.bypass_priority
 FROM depth d LEFT JOIN queue_setting s USING (queue)
 UNION
-SELECT s.queue, s.paused, s.high, s.low, s.weight, s.weights, s.high_age_s, s.low_age_s, s.draining FROM queue_setting s
+SELECT s.queue, s.paused, s.high, s.low, s.weight, s.weights, s.high_age_s, s.low_age_s, s.draining,
+       s.concurrency, s.retry_budget, s.bypass_priority
+FROM queue_setting s
 
 -- name: set
-INSERT OR REPLACE INTO queue_setting (queue, paused, high, low, weight, weights, high_age_s, low_age_s, draining)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO queue_setting (queue, paused, high, low, weight, weights, high_age_s, low_age_s, draining,
+                                      concurrency, retry_budget, bypass_priority)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: depths
 SELECT queue, priority, count(*), min(entered_at) FROM ready GROUP BY queue, priority
