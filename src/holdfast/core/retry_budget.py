@@ -24,10 +24,11 @@ _ENOUGH: Final = 1.0 - 1e-9  # sums of shares are not exact
 class RetryBudget:
     """One queue's. Times are those of a clock that never goes back."""
 
-    __slots__ = ("_as_of_s", "_balance", "_began_s", "_last_s", "_next_s", "_runs", "_share", "_unplanned", "stretched")
+    __slots__ = ("_as_of_s", "_balance", "_began_s", "_last_s", "_next_s", "_runs", "_unplanned", "share", "stretched")
 
     def __init__(self, share: float) -> None:
-        self._share = share
+        self.share = share
+        """It may be changed at any time: what has come in so far stays."""
         self._balance = float(FREE)
         self._unplanned = float(FREE)  # what of it no failed run has been promised yet; a part of the forecast
         self._runs = 0.0  # of the last window, older ones counting less and less
@@ -46,8 +47,8 @@ class RetryBudget:
             self.stretched += 1
             return self._promise_s(now_s, self._balance) - now_s
         self._runs += 1.0
-        self._balance = min(float(FREE), self._balance + self._share - again)
-        self._unplanned = min(float(FREE), self._unplanned + self._share)
+        self._balance = min(float(FREE), self._balance + self.share - again)
+        self._unplanned = min(float(FREE), self._unplanned + self.share)
         return 0.0
 
     def delay_s(self, now_s: float, delay_s: float) -> float:
@@ -91,4 +92,4 @@ class RetryBudget:
         """What comes in, in retries per second; as much of the window counts as has passed."""
         elapsed_s = self._as_of_s - (self._began_s or 0.0)
         counted_s = max(1.0, WINDOW_S * -math.expm1(-elapsed_s / WINDOW_S))
-        return self._share * self._runs / counted_s + FREE / WINDOW_S
+        return self.share * self._runs / counted_s + FREE / WINDOW_S

@@ -6,7 +6,7 @@ Duties:
    every `poll_s` in case a hint was lost.
 3. Ask nothing of a queue that has as many jobs here as it may; its slots go to others, and it is asked again as soon
    as one of its jobs has ended.
-4. Follow queue settings (weights, new queues) within a second.
+4. Follow queue settings (weights, options, new queues) within a second.
 5. When a job that must run alone waits, stop claiming until nothing runs here, take that one, and start nothing
    beside it. If others run for too long for that, go on with ordinary work and be more patient next time; a tenth
    of the time at most goes into such waiting. As long as there is nothing else to do, one follows the other. Under a
@@ -74,6 +74,7 @@ class Fetcher(Service):
         is_overdue: Callable[[], bool],
         solitude: Solitude,
         on_lonely: Callable[[], None],
+        on_settings: Callable[[Mapping[str, QueueSettings]], None],
         on_ignored: Callable[[str, tuple[str, ...]], None] = lambda *_: None,
         deadline_s: float,
         poll_s: float,
@@ -94,6 +95,7 @@ class Fetcher(Service):
         self._is_overdue = is_overdue
         self._solitude = solitude
         self._on_lonely = on_lonely
+        self._on_settings = on_settings
         self._on_ignored = on_ignored
         self._ignored: dict[str, tuple[str, ...]] = {}
         self._deadline_s = deadline_s
@@ -326,6 +328,7 @@ class Fetcher(Service):
             return
         self._settings_at_s = now_s
         settings = await self._store.queue_settings()
+        self._on_settings(settings)
         self._tell_ignored({name: each.ignored for name, each in settings.items() if each.ignored})
         names = set(self._queues) or (self._known_queues() | settings.keys())
         weights = {

@@ -19,11 +19,27 @@ from holdfast.telemetry.hub import Telemetry
 class RetryBudgets:
     """One per worker; sessions come and go under it."""
 
-    def __init__(self, shares: Mapping[str, float], *, clock: Clock, telemetry: Telemetry) -> None:
-        self._shares = shares
-        self._budgets = {name: RetryBudget(share) for name, share in shares.items()}
+    def __init__(self, *, clock: Clock, telemetry: Telemetry) -> None:
+        self._budgets: dict[str, RetryBudget] = {}
         self._clock = clock
         self._telemetry = telemetry
+        self.in_use = False
+        """Whether any queue has one: nobody needs to ask otherwise."""
+
+    def set_shares(self, shares: Mapping[str, float]) -> None:
+        """Which queues have a budget from now on. One that had one keeps its balance; a new one begins with the free
+        ones; where one is lifted, everything begins at once."""
+        for queue in self._budgets.keys() - shares.keys():
+            lifted = self._budgets.pop(queue)
+            if lifted.stretched:
+                self._telemetry.emit(QueueRetriesEased(queue, lifted.stretched))
+        for queue, share in shares.items():
+            budget = self._budgets.get(queue)
+            if budget is None:
+                self._budgets[queue] = RetryBudget(share)
+            else:
+                budget.share = share
+        self.in_use = bool(self._budgets)
 
     def put_off(self, job: ClaimedJob) -> Snooze | None:
         """What is to be written instead of a run that the budget does not cover; None: it may begin, and is counted.
@@ -57,6 +73,6 @@ class RetryBudgets:
     def _tell(self, queue: str, budget: RetryBudget, before: int, now_s: float) -> None:
         """That it is used up, or no longer so."""
         if not before and budget.stretched:
-            self._telemetry.emit(QueueRetriesStretched(queue, round(100 * self._shares[queue])))
+            self._telemetry.emit(QueueRetriesStretched(queue, round(100 * budget.share)))
         elif over := budget.eased(now_s):
             self._telemetry.emit(QueueRetriesEased(queue, over))

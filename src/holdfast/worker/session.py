@@ -32,6 +32,7 @@ from holdfast.worker.executor import Executor
 from holdfast.worker.fetcher import Fetcher, Solitude
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.loop_watch import LoopWatch
+from holdfast.worker.queue_options import OptionsInForce
 from holdfast.worker.reporting import report_settled, report_started
 from holdfast.worker.retry_budgets import RetryBudgets
 from holdfast.worker.run import Interruption, Run
@@ -61,7 +62,7 @@ class Session:
         telemetry: Telemetry,
         board: Board | None = None,
         solitude: Solitude = Solitude.IN_TURN,
-        budgets: RetryBudgets | None = None,
+        budgets: RetryBudgets,
         dispatch: Dispatch = STORE_ALONE,
     ) -> None:
         self.id = uuid4()
@@ -78,9 +79,9 @@ class Session:
         self._done = 0
         self.cut_short = 0
         """Runs that did not end by themselves before the worker did, and were handed back."""
-        caps = {name: each.concurrency for name, each in config.queue_options.items() if each.concurrency is not None}
-        self._slots = Slots(1 if solitude is Solitude.ALWAYS else config.concurrency, caps)
+        self._slots = Slots(1 if solitude is Solitude.ALWAYS else config.concurrency)
         self._runs: dict[int, Run] = {}
+        options = OptionsInForce(config.queue_options, slots=self._slots, budgets=budgets, running=self._queues_running)
         self._breakers = BreakerWatch(store, telemetry=telemetry)
         self._hurried = asyncio.Event()
         self._heartbeat = Heartbeat(
@@ -122,6 +123,7 @@ class Session:
             give_back=self._give_back,
             on_lease_lost=self._doubt_lease,
             on_crash=lambda service, error: self._give_up(service.name, error),
+            on_settings=options.follow,
             on_ignored=lambda queue, fields: telemetry.emit(QueueSettingsIgnored(queue, fields)),
             deadline_s=config.lease_s * CLAIM_DEADLINE,
             poll_s=config.poll_s,
@@ -220,13 +222,17 @@ class Session:
     def _start_run(self, job: ClaimedJob) -> None:
         if self._heartbeat.lost:  # its thread knows before this loop hears of it: others may have the job by now
             return
-        if self._budgets is not None and (put_off := self._budgets.put_off(job)) is not None:
+        if self._budgets.in_use and (put_off := self._budgets.put_off(job)) is not None:
             self._settler.submit(put_off)
             return
         run = Run(job, self.id)
         self._runs[job.token] = run
         self._slots.take(job.queue)
         run.task = asyncio.get_running_loop().create_task(self._live(run))
+
+    def _queues_running(self) -> list[str]:
+        """Of each run that has a slot: it has one exactly as long as its task lives."""
+        return [run.job.queue for run in self._runs.values() if run.task is not None and not run.task.done()]
 
     def _give_back(self, job: ClaimedJob, why: str) -> None:
         self._settler.submit(HandBack(job.id, job.token, why))
@@ -240,7 +246,7 @@ class Session:
             settlement = await self._executor.execute(run)
             if run.mark is not None:
                 run.mark = run.mark._replace(ran_s=self._clock.monotonic() - run.started_s)
-            if self._budgets is not None:
+            if self._budgets.in_use:
                 settlement = self._budgets.applied(run.job.queue, settlement)
             if settlement is not None and not self.lost.is_set():
                 if not self._settler.take(settlement, run.mark):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 
 
 class Slots:
-    """A counter with one waiter: the fetcher. `caps` bounds single queues."""
+    """A counter with one waiter: the fetcher. `caps` bounds single queues; only of those is it known how many run."""
 
-    __slots__ = ("_by_queue", "_caps", "_waiter", "_wanted", "on_room", "size", "taken")
+    __slots__ = ("_by_queue", "_waiter", "_wanted", "caps", "on_room", "size", "taken")
 
     def __init__(self, size: int, caps: Mapping[str, int] | None = None) -> None:
         self.size = size
         self.taken = 0
-        self._caps = caps or {}
-        self._by_queue = dict.fromkeys(self._caps, 0)
+        self.caps = caps or {}
+        self._by_queue = dict.fromkeys(self.caps, 0)
         self.on_room: Callable[[], None] | None = None
         """Called when a queue that had reached its bound has room again."""
         self._wanted = 0
@@ -30,20 +31,33 @@ class Slots:
         """How many more jobs of each bounded queue may run."""
         return (
             self._by_queue
-            if not self._caps
-            else {queue: max(0, cap - self._by_queue[queue]) for queue, cap in self._caps.items()}
+            if not self.caps
+            else {queue: max(0, cap - self._by_queue[queue]) for queue, cap in self.caps.items()}
         )
+
+    def set_caps(self, caps: Mapping[str, int], running: Iterable[str]) -> None:
+        """Other bounds from now on. More may run of a queue than it may have now: nothing more begins until fewer do.
+
+        `running`: the queue of each job that has a slot, to count those of queues that had no bound so far.
+        """
+        full = [queue for queue, room in self.rooms.items() if not room]
+        counts = Counter(running)
+        self._by_queue = {queue: self._by_queue.get(queue, counts[queue]) for queue in caps}
+        self.caps = caps
+        rooms = self.rooms
+        if self.on_room is not None and any(rooms.get(queue) != 0 for queue in full):
+            self.on_room()
 
     def take(self, queue: str = "") -> None:
         self.taken += 1
-        if self._caps and queue in self._caps:
+        if self.caps and queue in self.caps:
             self._by_queue[queue] += 1
 
     def give_back(self, queue: str = "") -> None:
         self.taken -= 1
-        if self._caps and queue in self._caps:
+        if self.caps and queue in self.caps:
             self._by_queue[queue] -= 1
-            if self._by_queue[queue] == self._caps[queue] - 1 and self.on_room is not None:
+            if self._by_queue[queue] == self.caps[queue] - 1 and self.on_room is not None:
                 self.on_room()
         if self._waiter is not None and not self._waiter.done() and self._is_enough():
             self._waiter.set_result(None)

@@ -71,10 +71,7 @@ class Worker(Service):
         self._birth = birth
         self._patience: asyncio.Timeout | None = None
         self._after_crash = Backoff(0.1, 30.0)
-        shares = {
-            name: each.retry_budget for name, each in config.queue_options.items() if each.retry_budget is not None
-        }
-        self._budgets = RetryBudgets(shares, clock=clock, telemetry=telemetry) if shares else None
+        self._budgets = RetryBudgets(clock=clock, telemetry=telemetry)
         self._now = asyncio.Event()
         self.session: Session | None = None
         self._ran = False
