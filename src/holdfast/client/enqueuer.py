@@ -4,7 +4,7 @@ Duties:
 1. Many callers share one insert (two batchers: keyed and unique jobs can wait for locks and must not hold up the
    others).
 2. A full queue makes its callers wait in line until it accepts or their deadline passes (P8); jobs of a priority that
-   the settings name go past it. One that is being drained refuses at once.
+   operators or the settings name go past it. One that is being drained refuses at once.
 3. An insert without an answer is repeated with the same ids, which is safe, for a bounded time (rule 8). A refusal
    after it is not for certain (`doubts`).
 """
@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NoReturn
 
+from holdfast.client.bypasses import Bypasses
 from holdfast.client.doubts import Doubts
 from holdfast.client.refusals import Refusals
 from holdfast.client.waiting_line import WaitingLines
@@ -30,7 +31,6 @@ from holdfast.core.errors import (
     StoreUnavailable,
 )
 from holdfast.core.job import JobId, NewJob
-from holdfast.core.priority import HIGHEST, parse_priority
 from holdfast.runtime.backoff import Backoff, retry_transient
 from holdfast.runtime.batcher import Batcher
 from holdfast.runtime.clock import Clock
@@ -54,7 +54,7 @@ class Enqueuer:
         self._keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert, is_data_error=_is_one_jobs_fault)
         self._past_plain: Batcher[NewJob, InsertResult] = Batcher(self._insert_past, is_data_error=_is_data_error)
         self._past_keyed: Batcher[NewJob, InsertResult] = Batcher(self._insert_past, is_data_error=_is_one_jobs_fault)
-        self._bypass = bypasses(config) or None
+        self._bypasses = Bypasses(store, config, clock=clock)
         self._lines = WaitingLines(clock, subscribe=store.subscribe)
         self._doubts = Doubts()
         self.refusals = Refusals(clock=clock, telemetry=telemetry)
@@ -77,7 +77,7 @@ class Enqueuer:
             self.refusals.accepted(job.queue)
         if type(answer) is not Inserted:
             if isinstance(answer, Full) and not answer.draining:
-                if self._bypass is not None and self._may_pass(job):
+                if await self._bypasses.let_pass((job,)):
                     answer = await (self._past_plain.put(job) if is_plain else self._put_keyed(self._past_keyed, job))
                 else:
 
@@ -90,9 +90,6 @@ class Enqueuer:
         if self._telemetry.wants(JobEnqueued) and isinstance(answer, Inserted) and answer.state:
             self._telemetry.emit(JobEnqueued(job.id, job.task, job.queue, job.priority, answer.state))
         return answer.job_id
-
-    def _may_pass(self, job: NewJob) -> bool:
-        return self._bypass is not None and job.priority >= self._bypass.get(job.queue, HIGHEST + 1)
 
     async def _put_keyed(self, batcher: Batcher[NewJob, InsertResult], job: NewJob) -> InsertResult:
         """A key may be in somebody's open transaction: whoever wants it waits, and holds up nobody else."""
@@ -116,7 +113,7 @@ class Enqueuer:
         answers = await self._insert(jobs, whole=True)
         full = next((answer for answer in answers if type(answer) is Full), None)
         if full is not None and not any(each.draining for each in _full(answers).values()):
-            if self._bypass is not None and all(map(self._may_pass, jobs)):
+            if await self._bypasses.let_pass(jobs):
                 answers = await self._insert(jobs, whole=True, admit=False)
             else:
                 answers = await self._wait_for_room(full, lambda: self._insert(jobs, whole=True), wait_s)
@@ -201,12 +198,6 @@ class Enqueuer:
             return False
         self.refusals.note(full)
         return True
-
-
-def bypasses(config: Config) -> dict[str, int]:
-    """The priorities from which on jobs go past a full queue, by queue."""
-    found = {name: options.bypass_priority for name, options in config.queue_options.items()}
-    return {name: parse_priority(priority) for name, priority in found.items() if priority is not None}
 
 
 def _full(answers: list[InsertResult]) -> dict[str, Full]:

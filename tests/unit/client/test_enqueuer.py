@@ -67,6 +67,9 @@ class LateStore:
     def subscribe(self, callback: Callable[..., None]) -> Callable[[], None]:
         return lambda: None
 
+    async def queue_settings(self) -> dict[str, Any]:
+        return {}
+
     async def insert_jobs(self, jobs: Sequence[NewJob], *, whole: bool = False, admit: bool = True) -> Any:
         self.asked += 1
         if self.asked == 1:
