@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.integration.scene import PATIENCE_S, Heard, scene, until
 
-from holdfast import Breaker, ErrorClass, Holdfast, PermanentError, RetryPolicy
+from holdfast import Breaker, ErrorClass, Holdfast, InvalidOptions, PermanentError, RetryPolicy
 from holdfast.core.blame import failed
-from holdfast.core.breaker import Phase
+from holdfast.core.breaker import BreakerFigures, Phase
 from holdfast.core.error_classes import ErrorClasses
 from holdfast.core.errors import HardTimeout, RetryLater, SoftTimeout
 from holdfast.core.outcome import CancelHonoured, Failed, Interrupted, Outcome, Rejected, Succeeded, TimedOut
@@ -146,3 +147,54 @@ async def test_a_hard_limit_counts() -> None:
         async with hf.worker():
             await until(await charge.enqueue(), State.DEAD)
             assert (await heard.next(BreakerOpened)).breaker == "bank"
+
+
+@scene
+async def test_operators_say_how_it_counts_and_the_code_again() -> None:
+    hf = Holdfast(":memory:")
+
+    @hf.task(breaker=Breaker("bank", failures=2, window=60, open_for=30), retry=ONCE)
+    async def charge() -> None:
+        raise ConnectionRefusedError
+
+    async def phase_after_one() -> Phase:
+        await until(await charge.enqueue(), State.DEAD)
+        return (await hf.breakers.list())[0].phase
+
+    async with hf, hf.worker(concurrency=1):
+        [bank] = await hf.breakers.list()
+        assert (bank.figures, bank.said_by) == (BreakerFigures(2, 60.0, 30.0), "code")
+        await hf.breakers.set("bank", failures=4, by="ada")
+        await hf.breakers.set("bank", open_for=timedelta(minutes=5), by="bob")
+        [bank] = await hf.breakers.list()
+        assert (bank.figures, bank.said_by) == (BreakerFigures(4, 60.0, 300.0), "operator")
+        assert [await phase_after_one() for _ in range(3)] == [Phase.CLOSED] * 3
+        assert await hf.breakers.clear("bank", by="ada")
+        assert not await hf.breakers.clear("bank"), "nothing is set any more"
+        assert await phase_after_one() is Phase.OPEN, "two are enough again, and more have failed"
+        [cleared, second, first] = await hf.audit.list()
+        assert (first.by, first.before, first.after) == ("ada", None, {"failures": 4})
+        assert (second.by, second.after) == ("bob", {"failures": 4, "open_for_s": 300.0})
+        assert (cleared.what, cleared.name, cleared.before, cleared.after) == ("breaker", "bank", second.after, None)
+
+
+@pytest.mark.parametrize(
+    ("figures", "sentence"),
+    [
+        ({}, "breaker 'bank': nothing was given; give failures=, window= or open_for=, or clear it"),
+        ({"failures": 0}, "Breaker 'bank': failures=0 must be a whole number from 1 to 1,000"),
+        ({"failures": True}, "Breaker 'bank': failures=True must be"),
+        ({"window": 0}, "Breaker 'bank': window=0: needs to be from 0.001 seconds to ten years"),
+        ({"window": float("nan")}, "Breaker 'bank': window=nan: needs"),
+        ({"open_for": float("inf")}, "Breaker 'bank': open_for=inf: needs"),
+        ({"open_for": "5"}, "Breaker 'bank': open_for='5': needs seconds or a timedelta, not str"),
+    ],
+)
+@scene
+async def test_figures_that_make_no_sense_are_refused(figures: dict[str, Any], sentence: str) -> None:
+    hf = Holdfast(":memory:")
+    async with hf:
+        with pytest.raises(InvalidOptions) as refused:
+            await hf.breakers.set("bank", **figures)
+        assert str(refused.value).startswith(sentence)
+        assert await hf.breakers.list() == []

@@ -12,7 +12,9 @@ import pytest
 from tests.integration.scene import PATIENCE_S, scene, until
 from tests.postgres.fixtures import PostgresSchema
 
-from holdfast import Holdfast, QueueFull, Rate, RetryPolicy, Route, RoutedCall
+from holdfast import Breaker, Holdfast, QueueFull, Rate, RetryPolicy, Route, RoutedCall
+from holdfast.core.breaker import Phase
+from holdfast.core.queue_options import QueueOptions
 from holdfast.core.state import State
 from holdfast.telemetry.events import Event, QueueClosed, QueueOpened
 
@@ -147,3 +149,46 @@ async def test_what_operators_do_without_the_app_is_as_with_it(postgres_schema: 
         ("purge", {"reason": "purged", "count": 2}),
         ("move", {"filter": {"queue": "calls"}, "queue": "later", "count": 2}),
     ]
+
+
+@scene
+async def test_what_operators_say_of_queues_and_breakers_holds_in_all_processes(
+    postgres_schema: PostgresSchema,
+) -> None:
+    hf, other = app(postgres_schema, high_watermark=3, low_watermark=1, concurrency=10), app(postgres_schema)
+    inside, gate = 0, asyncio.Event()
+    stirred = asyncio.Condition()
+
+    @hf.task(name="slow", queue="slow")
+    async def slow() -> None:
+        nonlocal inside
+        async with stirred:
+            inside += 1
+            stirred.notify_all()
+        await gate.wait()
+
+    @hf.task(name="charge", queue="bank", breaker=Breaker("bank", failures=50), retry=RetryPolicy(max_attempts=1))
+    async def charge() -> None:
+        raise ConnectionRefusedError
+
+    async with opened(hf), other:
+        await other.queues.set_options("slow", concurrency=1, bypass_priority=9, by="ada")
+        await hf.enqueue_many([slow.request() for _ in range(3)])
+        urgent = await slow.options(wait=0, priority=9).enqueue()
+        with pytest.raises(QueueFull):
+            await slow.options(wait=0, priority=8).enqueue()
+        assert (await urgent.info()).priority == 9
+        await other.breakers.set("bank", failures=2, window=60, by="ada")
+        async with hf.worker():
+            jobs = [await charge.enqueue() for _ in range(2)]
+            for job in jobs:
+                await until(job, State.DEAD)
+            assert [(each.name, each.phase) for each in await other.breakers.list()] == [("bank", Phase.OPEN)]
+            assert inside == 1, "the slots of others have been claimed since"
+            await other.queues.set_options("slow", concurrency=2, by="ada")
+            async with stirred:
+                await stirred.wait_for(lambda: inside == 2)
+            gate.set()
+        [slow_queue] = [each for each in await other.queues.list() if each.name == "slow"]
+        assert slow_queue.settings.options == QueueOptions(concurrency=2, bypass_priority=9)
+        assert [each.what for each in await other.audit.list()] == ["queue", "breaker", "queue"]

@@ -33,7 +33,7 @@ class Nouns(ABC):
 
     @property
     def queues(self) -> Queues:
-        """Queues: list, pause, resume, drain, weights, watermarks, purge."""
+        """Queues: list, pause, resume, drain, weights, watermarks, options, purge."""
         return self._open_client().queues
 
     @property
@@ -48,7 +48,7 @@ class Nouns(ABC):
 
     @property
     def breakers(self) -> Breakers:
-        """Circuit breakers: list, open, close."""
+        """Circuit breakers: list, open, close, and how they count."""
         return self._open_client().breakers
 
     @property

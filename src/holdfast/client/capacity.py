@@ -41,7 +41,7 @@ class Capacity:
         waited_s: float = 0.0,
         lately: Lately = NOTHING_LATELY,
     ) -> None:
-        """`bound`: jobs of its queue that each of them runs at once, as the settings of this process say."""
+        """`bound`: jobs of its queue that each of them runs at once, as operators or the settings here say."""
         self._info = info
         self._workers = workers
         self._queues = queues

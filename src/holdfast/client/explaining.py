@@ -24,7 +24,8 @@ _NO_BOUNDS: Final[Mapping[str, int]] = {}
 async def explain(store: Store, info: JobInfo, *, bounds: Mapping[str, int] = _NO_BOUNDS) -> Explanation:
     """One job, as the store has it now; it may have moved on meanwhile.
 
-    `bounds`: by queue, how many of its jobs a worker runs at once, as far as the settings of this process say it.
+    `bounds`: by queue, how many of its jobs a worker runs at once, as far as the settings of this process say it; what
+    operators say goes before.
     """
     if info.state.ended:
         why = f": {info.reason}" if info.reason else ""
@@ -53,12 +54,18 @@ async def explain(store: Store, info: JobInfo, *, bounds: Mapping[str, int] = _N
                 info,
                 workers=hindrances.workers,
                 queues=queues,
-                bound=bounds.get(info.queue),
+                bound=_bound(info, queues, bounds),
                 alone=found.alone,
                 waited_s=hindrances.now - position.entered_at.timestamp(),
                 lately=found.lately,
             )
             return _ready(info, found, position, capacity, explanation, now=hindrances.now)
+
+
+def _bound(info: JobInfo, queues: Mapping[str, QueueInfo], bounds: Mapping[str, int]) -> int | None:
+    queue = queues.get(info.queue)
+    said = None if queue is None else queue.settings.options.concurrency
+    return bounds.get(info.queue) if said is None else said
 
 
 def _running(info: JobInfo) -> Reason:

@@ -1,4 +1,4 @@
-"""`hf.queues` and `hf.workers`: depths, pausing, draining, weights, watermarks, purging; who is at work."""
+"""`hf.queues` and `hf.workers`: depths, pausing, draining, weights, watermarks, options, purging; who is at work."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from holdfast.core.errors import InvalidOptions
 from holdfast.core.names import check_name
 from holdfast.core.priority import check_weights
 from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings
+from holdfast.core.queue_options import OPTION_NAMES, check_options
 from holdfast.core.shown import shown
 from holdfast.core.unset import UNSET, Unset
 from holdfast.core.worker import WorkerInfo
@@ -147,6 +148,36 @@ class Queues:
         """Those that each process is configured with hold again, and none on age."""
         await self._change(queue, "watermarks as configured", by, watermarks=None, ages=None)
 
+    async def set_options(
+        self,
+        queue: str,
+        *,
+        concurrency: int | Unset | None = UNSET,
+        retry_budget: float | Unset | None = UNSET,
+        bypass_priority: int | str | Unset | None = UNSET,
+        by: str = "",
+    ) -> None:
+        """What processes do about a queue, instead of what they are configured with; workers take it up in a second.
+
+        `concurrency`: jobs of it that one worker process runs at once. `retry_budget`: share of retries among its runs
+        in one process. `bypass_priority`: from this priority on jobs are accepted although it is full. What is left out
+        stays as it is; None, and `clear_options`: what each process is configured with holds again.
+        """
+        said = {"concurrency": concurrency, "retry_budget": retry_budget, "bypass_priority": bypass_priority}
+        said = {name: value for name, value in said.items() if value is not UNSET}
+        if not said:
+            raise InvalidOptions(
+                "options: none was given; give concurrency=, retry_budget= or bypass_priority=, or clear them"
+            )
+        options = check_options(check_name("queue", queue), said)
+        words = [f"{name} {getattr(options, name)}" for name in said if said[name] is not None]
+        words += [f"{name} as configured" for name in said if said[name] is None]
+        await self._set(queue, ", ".join(words), by, QueueSettings(options=options), only=tuple(said))
+
+    async def clear_options(self, queue: str, *, by: str = "") -> None:
+        """What each process is configured with holds again."""
+        await self._set(queue, "options as configured", by, QueueSettings(), only=OPTION_NAMES)
+
     async def purge(self, queue: str, *, reason: str = "purged", by: str = "") -> int:
         """Cancel everything that waits in this queue; running jobs go on. Returns how many.
 
@@ -164,9 +195,12 @@ class Queues:
         return total
 
     async def _change(self, queue: str, said: str, by: str, **changes: Any) -> None:
+        await self._set(queue, said, by, QueueSettings(**changes), only=tuple(changes))
+
+    async def _set(self, queue: str, said: str, by: str, settings: QueueSettings, *, only: tuple[str, ...]) -> None:
         check_name("queue", queue)
         who = self._operator.named(by)
-        await self._store.set_queue(queue, QueueSettings(**changes), only=tuple(changes), by=who)
+        await self._store.set_queue(queue, settings, only=only, by=who)
         self._operator.tell("queue", queue, said, who)
 
     async def why_unknown(self, queue: str, *, among: Collection[str] | None = None) -> str | None:
