@@ -97,7 +97,7 @@ def test_breakers_are_listed_opened_and_closed(limited: Path) -> None:
     opened = hold("breakers", "open", "bank", *app, cwd=limited)
     listed = hold("breakers", "list", "--json", *app, cwd=limited)
     again = hold("breakers", "close", "bnak", "--json", *app, cwd=limited)
-    assert closed.out == "bank\tclosed\t0\t0\t-\n"
+    assert closed.out.startswith("bank\tclosed\t0\t0\t-\t")
     assert (opened.out, opened.err) == ("breaker bank is held open\n", "")
     [bank] = listed.json_lines
     assert (bank["name"], bank["phase"], bank["held"], bank["waiting"]) == ("bank", "open", True, 0)
@@ -174,3 +174,38 @@ def test_a_waiting_job_is_explained_for_people_and_for_programs(shop: Shop) -> N
     assert [each["kind"] for each in fields["held_by"]] == ["no_worker"]
     assert [each["kind"] for each in fields["notes"]] == ["lane"]
     assert fields["explanation"] == text.out.rstrip("\n")
+
+
+def test_breakers_are_told_how_to_count(limited: Path) -> None:
+    app, store = ["-A", "limited:hf"], ["--url", f"sqlite:///{limited / 'limited.db'}"]
+    declared = hold("breakers", "list", *app, cwd=limited)
+    changed = hold("breakers", "set", "bank", "--failures", "20", "--open-for", "2.5", *app, cwd=limited)
+    unknown = hold("breakers", "set", "bnak", "--window", "9", "--json", *store, cwd=limited)
+    listed = hold("breakers", "list", "--json", *app, cwd=limited)
+    cleared = hold("breakers", "clear", "bank", *app, cwd=limited)
+    again = hold("breakers", "clear", "bank", *app, cwd=limited)
+    none = hold("breakers", "set", "bank", *app, cwd=limited)
+    zero = hold("breakers", "set", "bank", "--failures", "0", *app, cwd=limited)
+    audit = hold("audit", "--json", *store, cwd=limited)
+    assert declared.out == "bank\tclosed\t0\t0\t-\t5 in 60s, for 30s\tcode\n"
+    assert (changed.out, changed.err) == ("breaker bank opens at 20 in 60s, for 2.5s\n", "")
+    assert unknown.json == {
+        "name": "bnak",
+        "failures": None,
+        "window_s": 9.0,
+        "open_for_s": None,
+        "said_by": "operator",
+    }
+    assert unknown.err == "note: no breaker called bnak has failed yet, or is declared by the app\n"
+    bank, bnak = listed.json_lines
+    assert (bank["failures"], bank["window_s"], bank["open_for_s"], bank["said_by"]) == (20, 60.0, 2.5, "operator")
+    assert (bnak["failures"], bnak["window_s"]) == (None, 9.0)
+    assert cleared.out == "breaker bank opens as the code says\n"
+    assert (again.code, again.err.splitlines()[0]) == (4, "holdfast: nothing is set for breaker 'bank'")
+    assert (none.code, none.err.splitlines()[0]) == (2, "holdfast: nothing was given")
+    assert (zero.code, "failures=0 must be a whole number from 1 to 1,000" in zero.err) == (2, True)
+    assert [(each["name"], each["after"]) for each in audit.json_lines] == [
+        ("bank", None),
+        ("bnak", {"window_s": 9.0}),
+        ("bank", {"failures": 20, "open_for_s": 2.5}),
+    ]

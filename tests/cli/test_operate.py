@@ -203,6 +203,26 @@ def test_queues_are_bounded_by_age(shop: Shop) -> None:
     assert (nothing.code, nothing.err.splitlines()[0]) == (2, "holdfast: no watermarks were given")
 
 
+def test_options_of_queues_are_changed(shop: Shop) -> None:
+    steps = [["--concurrency", "5", "--bypass", "critical"], ["--retry-budget", "0.2", "--json"], ["--default"]]
+    steps += [["--default", "--concurrency", "5"], [], ["--concurrency", "0"], ["--bypass", "urgnet"]]
+    ended = [hold("queues", "options", "default", *words, "--url", shop.url, cwd=shop.path) for words in steps]
+    bounded, budgeted, default, unsure, nothing, zero, slip = ended
+    said = "at most 5 at once in each process, priority 9 gets in although it is full"
+    assert bounded.out == f"queue default: {said}\n"
+    options = {"concurrency": 5, "retry_budget": 0.2, "bypass_priority": 9}
+    assert budgeted.json == {"name": "default", "options": options}, "what is left out stays as it is"
+    assert default.out == "queue default: options as each process is configured\n"
+    assert (unsure.code, unsure.err.splitlines()[0]) == (2, "holdfast: give either options or --default")
+    assert (nothing.code, nothing.err.splitlines()[0]) == (2, "holdfast: no options were given")
+    assert (zero.code, "queue 'default': concurrency = 0 is not a whole number" in zero.err) == (2, True)
+    assert (slip.code, "there is no priority 'urgnet'" in slip.err) == (2, True)
+    noted = hold("queues", "options", "defualt", "--concurrency", "1", "--url", shop.url, cwd=shop.path)
+    assert noted.err == "note: queue defualt has had no job yet\n"
+    listed = hold("queues", "list", "--json", "--url", shop.url, cwd=shop.path).json_lines
+    assert [each["options"]["concurrency"] for each in listed if each["name"].startswith("def")] == [None, 1]
+
+
 def test_tenants_are_weighed(shop: Shop) -> None:
     steps = [["weight", "acme", "2.5"], ["weight", "tiny", "0.5", "--json"], ["list"], ["weight", "acme", "--default"]]
     weighed, tiny, listed, back = [hold("tenants", *words, "--url", shop.url, cwd=shop.path) for words in steps]

@@ -30,6 +30,8 @@ _PLACES = (
     ("POST", "/dead/purge"),
     ("PATCH", "/queues/default/weights"),
     ("PATCH", "/queues/default/watermarks"),
+    ("PATCH", "/queues/default/options"),
+    ("PATCH", "/breakers/bank/figures"),
     ("POST", "/queues/default/purge"),
     ("PUT", "/limits/bank"),
     ("PUT", "/tenants/acme/weight"),

@@ -53,7 +53,9 @@ BODIES: dict[str, Any] = {
     "POST /dead/purge": {"everything": True},
     "PATCH /queues/{queue}/weights": {"weight": 2},
     "PATCH /queues/{queue}/watermarks": {"high": 10, "low": 5},
+    "PATCH /queues/{queue}/options": {"concurrency": 2},
     "PUT /limits/{name}": {"size": 2},
+    "PATCH /breakers/{name}/figures": {"failures": 2},
     "PUT /tenants/{name}/weight": {"weight": 2},
 }
 #: What another tenant's key is answered with; of all others: that it may not, or that nothing is there.
@@ -107,6 +109,7 @@ async def _target(api: Scene) -> Target:
             async for _ in dead.events():
                 pass
         await api.hf.limits.set("task:shop.add", size=3)
+        await api.hf.breakers.set("acme", failures=3)
         await api.hf.queues.pause("bank")
         return Target(batch["items"][0]["job"]["id"], str(dead.id), str(done.id), batch["batch"])
 

@@ -163,6 +163,44 @@ async def test_a_queue_is_paused_drained_weighed_and_purged() -> None:
 
 
 @scene
+async def test_options_of_a_queue_are_changed_one_by_one() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        await api.hf.enqueue("shop.mail", "bob")
+        nothing = {"concurrency": None, "retry_budget": None, "bypass_priority": None}
+        assert (await client.get("/queues/mail")).json()["options"] == nothing
+        said = {"concurrency": 5, "bypass_priority": "critical"}
+        answer = await client.patch("/queues/mail/options", json=said)
+        assert answer.json()["options"] == {"concurrency": 5, "retry_budget": None, "bypass_priority": 9}
+        answer = await client.patch("/queues/mail/options", json={"retry_budget": 0.2, "concurrency": None})
+        assert answer.json()["options"] == {"concurrency": None, "retry_budget": 0.2, "bypass_priority": 9}
+        for nonsense in ({}, {"concurrency": 0}, {"concurrency": True}, {"retry_budget": 1}, {"bypass_priority": 10}):
+            assert (await client.patch("/queues/mail/options", json=nonsense)).status_code == 422, nonsense
+        assert (await client.delete("/queues/mail/options")).json()["options"] == nothing
+        assert len(await _record(api)) == 3
+
+
+@scene
+async def test_figures_of_a_breaker_are_changed_one_by_one() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+
+        async def found() -> tuple[object, ...]:
+            [bank] = [each for each in (await client.get("/breakers")).json()["breakers"] if each["name"] == "bank"]
+            return bank["failures"], bank["window_s"], bank["open_for_s"], bank["said_by"]
+
+        assert (await client.delete("/breakers/bank/figures")).status_code == 404
+        assert (await client.patch("/breakers/bank/figures", json={"failures": 3, "window_s": 9})).status_code == 204
+        assert await found() == (3, 9.0, None, "operator")
+        answer = await client.patch("/breakers/bank/figures", json={"failures": None, "open_for_s": 0.5})
+        assert answer.status_code == 204
+        assert await found() == (None, 9.0, 0.5, "operator")
+        for nonsense in ({}, {"failures": 0}, {"window_s": 0}, {"open_for_s": "5"}, {"failures": 1001}):
+            assert (await client.patch("/breakers/bank/figures", json=nonsense)).status_code == 422, nonsense
+        assert (await client.delete("/breakers/bank/figures")).status_code == 204
+        assert (await client.get("/breakers")).json()["breakers"] == []
+        assert [each[0] for each in await _record(api)] == ["breaker"] * 3
+
+
+@scene
 async def test_whoever_purges_a_queue_that_is_none_is_told_so() -> None:
     async with served() as api, api.client(await api.key(*OPERATE)) as client:
         await api.hf.enqueue("shop.mail", "bob")

@@ -12,6 +12,7 @@ from tests.integration.scene import scene
 
 from holdfast.client.http import HttpClient, SyncHttpClient
 from holdfast.core.queue import MOST_SAMPLED
+from holdfast.core.queue_options import QueueOptions
 
 
 def _counts(rates: dict[str, Any]) -> list[float]:
@@ -51,12 +52,14 @@ async def test_the_python_client_has_queues_and_rates_as_in_process() -> None:
         await api.hf.enqueue("shop.mail", "bob")
         await api.hf.queues.set_watermarks("mail", high=10, low=5, high_age_s=60, low_age_s=1)
         await api.hf.queues.set_weights("mail", weight=2)
+        await api.hf.queues.set_options("mail", concurrency=4, bypass_priority=0)
         [here], rates_here = await api.hf.queues.list(), await api.hf.queues.rates()
         async with HttpClient(f"{address}{V1}", key) as client:
             [there], rates = await client.queues(), await client.rates()
         assert (there.name, there.ready, there.by_priority, there.accepting) == ("mail", 1, {5: 1}, True)
         assert (there.settings.watermarks, there.settings.ages) == (here.settings.watermarks, here.settings.ages)
         assert there.settings.weight == 2
+        assert there.settings.options == here.settings.options == QueueOptions(concurrency=4, bypass_priority=0)
         assert rates == rates_here
 
         def ask() -> tuple[str, float]:

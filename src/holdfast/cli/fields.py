@@ -79,6 +79,7 @@ def queue_fields(queue: QueueInfo) -> dict[str, Any]:
         "low_watermark": None if marks is None else marks.low,
         "high_age_s": None if settings.ages is None else settings.ages.high_s,
         "low_age_s": None if settings.ages is None else settings.ages.low_s,
+        "options": asdict(settings.options),
     }
 
 
@@ -113,6 +114,8 @@ def breaker_fields(breaker: BreakerInfo) -> dict[str, Any]:
         "open_until": None if until is None else datetime.fromtimestamp(until, UTC),
         "recent_failures": len(breaker.state.recent),
         "waiting": breaker.waiting,
+        **breaker.figures._asdict(),
+        "said_by": breaker.said_by,
     }
 
 

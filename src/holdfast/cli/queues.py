@@ -17,8 +17,9 @@ from holdfast.cli.fields import queue_fields, rate_fields
 from holdfast.cli.output import Column, counted
 from holdfast.cli.session import Session, command, noun
 from holdfast.core.queue import MOST_COUNTED, QueueInfo, QueueRates
+from holdfast.core.queue_options import QueueOptions
 
-group = noun("Queues: depths, pausing, draining, weights, watermarks, purging, and where jobs go.")
+group = noun("Queues: depths, pausing, draining, weights, watermarks, options, purging, and where jobs go.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
 
@@ -254,6 +255,49 @@ async def watermarks(
     )
 
 
+@command(group)
+async def options(
+    session: Session,
+    queue: NameArgument,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", metavar="N", help="Jobs of it that one worker process runs at once.")
+    ] = None,
+    retry_budget: Annotated[
+        float | None, typer.Option("--retry-budget", metavar="X", help="Share of retries among its runs, as 0.2.")
+    ] = None,
+    bypass: Annotated[
+        str | None, typer.Option("--bypass", metavar="PRIORITY", help="From it on jobs get in although it is full.")
+    ] = None,
+    default: Annotated[
+        bool, typer.Option("--default", help="Back to the options that processes are configured with.")
+    ] = False,
+) -> None:
+    """Change what processes do about a queue, while they run.
+
+    It goes before what each process is configured with, in all of them, until --default; workers take it up within a
+    second. What is left out stays as it is.
+
+    \b
+    holdfast queues options reports --concurrency 5 --retry-budget 0.2
+    holdfast queues options reports --bypass critical
+    holdfast queues options reports --default
+    """
+    given: dict[str, Any] = {"concurrency": concurrency, "retry_budget": retry_budget, "bypass_priority": bypass}
+    given = {name: value for name, value in given.items() if value is not None}
+    if default and given:
+        raise Refused("give either options or --default", hint="`holdfast queues options reports --default`")
+    if not default and not given:
+        raise Refused("no options were given", hint="`--concurrency 5`, `--retry-budget 0.2` or `--bypass critical`")
+    async with session.opened() as hf, _noting(session, hf, queue):
+        if default:
+            await hf.queues.clear_options(queue)
+        else:
+            await hf.queues.set_options(queue, **given)
+        [now] = [each for each in await hf.queues.list() if each.name == queue]
+    fields = {name: queue_fields(now)[name] for name in ("name", "options")}
+    session.out.done(f"queue {queue}: {_in_words(now.settings.options)}", fields)
+
+
 placement.add_to(group)
 
 
@@ -284,6 +328,14 @@ async def purge(
         f"{counted(count, 'job')} of queue {queue} cancelled", {"name": queue, "cancelled": count}, plain=(count,)
     )
     return Exit.OK
+
+
+def _in_words(options: QueueOptions) -> str:
+    said = options.given
+    words = [f"at most {said['concurrency']:,} at once in each process"] if "concurrency" in said else []
+    words += [f"a retry budget of {said['retry_budget']:g}"] if "retry_budget" in said else []
+    words += [f"priority {said['bypass_priority']} gets in although it is full"] if "bypass_priority" in said else []
+    return ", ".join(words) or "options as each process is configured"
 
 
 def _refuse_half(high: float | None, low: float | None, *options: str) -> None:

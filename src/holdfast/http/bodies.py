@@ -8,9 +8,10 @@ from uuid import UUID
 from fastapi import Path, Query
 from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema
 
+from holdfast.core.breaker import MOST_FAILURES
 from holdfast.core.priority import HIGHEST, LOWEST, PRIORITY_NAMES, parse_priority
 from holdfast.core.state import State
-from holdfast.http.body import TEN_YEARS_S, TEXT, Body, Count, Delay, Name
+from holdfast.http.body import TEN_YEARS_S, TEXT, Body, Count, Delay, Name, Span
 from holdfast.http.call_bodies import DebounceBody, RetryBody, ThrottleBody, UniqueBody
 from holdfast.http.http_limits import MOST_IDS, MOST_LISTED, MOST_SUBMITTED
 
@@ -179,6 +180,30 @@ class LimitBody(Body):
     burst: Count | None = Field(
         default=None, description="How many at once after a rest, with `rate`; left out, it stays as it is."
     )
+
+
+class OptionsBody(Body):
+    """Other options of a queue; what is left out stays, and null: as each process is configured."""
+
+    concurrency: Annotated[int, Field(ge=1, le=10_000, strict=True)] | None = Field(
+        default=None, description="Jobs of it that one worker process runs at once."
+    )
+    retry_budget: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)] | None = Field(
+        default=None, description="Share of retries among its runs in one process."
+    )
+    bypass_priority: Priority | None = Field(
+        default=None, description="From this priority on jobs are accepted although it is full."
+    )
+
+
+class FiguresBody(Body):
+    """How a breaker counts; what is left out stays, and null: as the code says."""
+
+    failures: Annotated[int, Field(ge=1, le=MOST_FAILURES, strict=True)] | None = Field(
+        default=None, description="So many failed runs open it."
+    )
+    window_s: Span | None = Field(default=None, description="Within so many seconds.")
+    open_for_s: Span | None = Field(default=None, description="For so many seconds.")
 
 
 class WatermarksBody(Body):

@@ -33,6 +33,7 @@ from holdfast.core.errors import (
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
 from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings
+from holdfast.core.queue_options import OPTION_NAMES, QueueOptions
 from holdfast.core.state import State
 
 #: Answers after which the same request may be sent again, whatever it asks for: nothing was done, or a key guards it.
@@ -175,6 +176,7 @@ def job_of(said: Mapping[str, Any]) -> JobInfo:
 def queue_of(said: Mapping[str, Any]) -> QueueInfo:
     """A queue, as in process; its marks are those that hold, also where they are the server's own."""
     high_age_s, weights = said["high_age_s"], said["weights"]
+    options = said.get("options", {})  # an older server does not tell them, a newer one may know more
     counts = {name: said[name] for name in ("ready", "scheduled", "blocked", "parked", "running", "dead")}
     return QueueInfo(
         name=said["name"],
@@ -188,6 +190,7 @@ def queue_of(said: Mapping[str, Any]) -> QueueInfo:
             weights=None if weights["is_default"] else weights["priorities"],
             ages=None if high_age_s is None else AgeMarks(high_age_s, said["low_age_s"]),
             draining=said["draining"],
+            options=QueueOptions(**{name: options[name] for name in OPTION_NAMES if name in options}),
         ),
         **counts,
     )

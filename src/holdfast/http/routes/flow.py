@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Response
 from pydantic import Field
@@ -13,7 +13,7 @@ from holdfast.core.breaker import Phase
 from holdfast.core.errors import InvalidOptions
 from holdfast.core.rate import parse_pace
 from holdfast.core.tenancy import HEAVIEST, LIGHTEST
-from holdfast.http.bodies import LimitBody, NamePath, TaskPath
+from holdfast.http.bodies import FiguresBody, LimitBody, NamePath, TaskPath
 from holdfast.http.body import Body
 from holdfast.http.call import Called
 from holdfast.http.caller import Reach
@@ -66,6 +66,10 @@ class BreakerView(View):
     open_until: datetime | None
     recent_failures: int
     waiting: int
+    failures: int | None = Field(description="So many open it, as far as that is known here; so it is below.")
+    window_s: float | None
+    open_for_s: float | None
+    said_by: str
 
 
 class BreakersView(View):
@@ -141,6 +145,8 @@ async def list_breakers(call: Called) -> BreakersView:
                 open_until=None if until is None else datetime.fromtimestamp(until, UTC),
                 recent_failures=len(each.state.recent),
                 waiting=each.waiting,
+                **each.figures._asdict(),
+                said_by=each.said_by,
             )
         )
     return BreakersView(breakers=views)
@@ -157,6 +163,25 @@ async def open_breaker(call: Called, name: NamePath) -> Response:
 async def close_breaker(call: Called, name: NamePath) -> Response:
     """Let everybody through, as if it had never failed."""
     await call.hf.breakers.close(name, by=call.caller.name)
+    return Response(status_code=204)
+
+
+@routes.add("PATCH", "/breakers/{name}/figures", scope=Scope.OPERATE, reach=Reach.CLUSTER, takes=Takes.ONE, status=204)
+async def patch_figures(call: Called, name: NamePath, body: FiguresBody) -> Response:
+    """Change how it counts, from the next run on; what is left out stays. It goes before what the code says."""
+    options = {"failures": "failures", "window_s": "window", "open_for_s": "open_for"}
+    given: dict[str, Any] = {options[field]: getattr(body, field) for field in body.model_fields_set}
+    await call.hf.breakers.set(name, **given, by=call.caller.name)
+    return Response(status_code=204)
+
+
+@routes.add(
+    "DELETE", "/breakers/{name}/figures", scope=Scope.OPERATE, reach=Reach.CLUSTER, status=204, problems=(NOT_SET,)
+)
+async def clear_figures(call: Called, name: NamePath) -> Response:
+    """What the code says of how it counts holds again."""
+    if not await call.hf.breakers.clear(name, by=call.caller.name):
+        raise Problem(NOT_SET, f"nothing is set for breaker {name!r}")
     return Response(status_code=204)
 
 

@@ -1,4 +1,4 @@
-"""Queues: how full they are, whether they accept; weights, watermarks, pausing, draining, purging."""
+"""Queues: how full they are, whether they accept; weights, watermarks, options, pausing, draining, purging."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Field
 from holdfast.core.api_key import Scope
 from holdfast.core.priority import DEFAULT_WEIGHTS
 from holdfast.core.queue import RATES_OVER_S, QueueInfo, QueueRates, QueueSettings
-from holdfast.http.bodies import CancelBody, QueuePath, WatermarksBody, WeightsBody
+from holdfast.http.bodies import CancelBody, OptionsBody, QueuePath, WatermarksBody, WeightsBody
 from holdfast.http.call import Call, Called
 from holdfast.http.caller import Reach
 from holdfast.http.problem import Problem
@@ -39,6 +39,14 @@ class RatesView(View):
     over_s: float = Field(description="The time that this is about: a minute, or less where very much happened.")
 
 
+class OptionsView(View):
+    """What operators say of how processes treat a queue; null: as each process is configured."""
+
+    concurrency: int | None
+    retry_budget: float | None
+    bypass_priority: int | None
+
+
 class QueueView(View):
     """A queue. `ready` is exact; the other numbers may be counted up to 10,000 only."""
 
@@ -59,6 +67,7 @@ class QueueView(View):
     high_age_s: float | None
     low_age_s: float | None
     weights: WeightsView
+    options: OptionsView
     rates: RatesView
 
 
@@ -122,6 +131,21 @@ async def patch_watermarks(call: Called, queue: QueuePath, body: WatermarksBody)
 async def delete_watermarks(call: Called, queue: QueuePath) -> QueueView:
     """Back to the depths that are configured, and none by age."""
     await call.hf.queues.clear_watermarks(queue, by=call.caller.name)
+    return _view(call, await _queue(call, queue), await call.hf.queues.rates())
+
+
+@routes.add("PATCH", "/queues/{queue}/options", scope=Scope.OPERATE, reach=Reach.QUEUE, takes=Takes.ONE)
+async def patch_options(call: Called, queue: QueuePath, body: OptionsBody) -> QueueView:
+    """Change what processes do about it; what is left out stays. Workers take it up within a second."""
+    given: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
+    await call.hf.queues.set_options(queue, **given, by=call.caller.name)
+    return _view(call, await _queue(call, queue), await call.hf.queues.rates())
+
+
+@routes.add("DELETE", "/queues/{queue}/options", scope=Scope.OPERATE, reach=Reach.QUEUE)
+async def delete_options(call: Called, queue: QueuePath) -> QueueView:
+    """Back to what each process is configured with."""
+    await call.hf.queues.clear_options(queue, by=call.caller.name)
     return _view(call, await _queue(call, queue), await call.hf.queues.rates())
 
 
@@ -194,6 +218,7 @@ def _view(call: Call, queue: QueueInfo, rates: Mapping[str, QueueRates]) -> Queu
         high_age_s=None if ages is None else ages.high_s,
         low_age_s=None if ages is None else ages.low_s,
         weights=_weights(settings),
+        options=OptionsView.model_validate(settings.options, from_attributes=True),
         rates=RatesView.model_validate(rates.get(queue.name) or _quiet(rates), from_attributes=True),
     )
 
