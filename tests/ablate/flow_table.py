@@ -9,6 +9,7 @@ from tests.ablate.gates_table import OF_GATES
 from tests.ablate.http_table import OF_HTTP
 from tests.ablate.postgres_gates_table import AT_POSTGRES_GATES
 from tests.ablate.postgres_slots_table import OF_POSTGRES_SLOTS
+from tests.ablate.run_time_table import OF_RUN_TIME
 from tests.ablate.sqlite_gates_table import AT_SQLITES_GATES
 from tests.ablate.watching_table import OF_WATCHING
 
@@ -22,6 +23,7 @@ FLOW_CONTROL = (
     *AT_POSTGRES_GATES,
     *OF_POSTGRES_SLOTS,
     *OF_USERS,
+    *OF_RUN_TIME,
     *OF_EXPLAINING,
     *OF_WATCHING,
     *OF_HTTP,
@@ -61,8 +63,8 @@ FLOW_CONTROL = (
         "errors",
         "the budget is asked again before a retry begins",
         "src/holdfast/worker/session.py",
-        "        if self._budgets is not None and (put_off := self._budgets.put_off(job)) is not None:",
-        "        if self._budgets is not None and (put_off := self._budgets.put_off(job)) is not None and False:",
+        "        if self._budgets.in_use and (put_off := self._budgets.put_off(job)) is not None:",
+        "        if self._budgets.in_use and (put_off := self._budgets.put_off(job)) is not None and False:",
         ("tests/integration/test_retry_budget.py",),
     ),
     Ablation(
@@ -100,9 +102,9 @@ FLOW_CONTROL = (
     Ablation(
         "P8",
         "a batch goes past a full queue only if all of it may",
-        "src/holdfast/client/enqueuer.py",
-        "all(map(self._may_pass, jobs))",
-        "any(map(self._may_pass, jobs))",
+        "src/holdfast/client/bypasses.py",
+        "return all(job.priority",
+        "return any(job.priority",
         FULL,
     ),
 )

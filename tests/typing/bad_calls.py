@@ -104,6 +104,8 @@ async def operate() -> None:
     await hf.queues.set_weights("mail", priorities=[1])  # E: arg-type
     await hf.queues.set_watermarks("mail", high=10)  # E: call-overload
     await hf.queues.set_watermarks("mail", high_age_s=60)  # E: call-overload
+    await hf.queues.set_options("mail", concurrency="5")  # E: arg-type
+    await hf.breakers.set("bank", on=[OSError])  # E: call-arg
     await current_job().progress("1")  # E: arg-type
     await current_job().progress(1, stage=2)  # E: arg-type
     await hf.limits.set("x", size="5")  # E: arg-type

@@ -114,6 +114,10 @@ async def operate() -> None:
         await hf.queues.set_watermarks("mail", high_age_s=60, low_age_s=10)
         await hf.queues.set_watermarks("mail", high=10, low=1, high_age_s=None, low_age_s=None)
         await hf.queues.clear_watermarks("mail", by="ada")
+        await hf.queues.set_options("mail", concurrency=5, retry_budget=None, bypass_priority="high", by="ada")
+        await hf.queues.clear_options("mail")
+        await hf.breakers.set("bank", failures=5, window=timedelta(minutes=1), open_for=None)
+        assert_type(await hf.breakers.clear("bank", by="ada"), bool)
         assert_type(await hf.queues.purge("mail", reason="wrong file", by="ada"), int)
 
 
