@@ -11,7 +11,7 @@ from tests.postgres.fixtures import PostgresSchema
 from tests.proxies.postgres import PostgresProxy
 from tests.proxies.traps import Fate
 
-from holdfast.core.breaker import BreakerGate, BreakerMark
+from holdfast.core.breaker import BreakerFigures, BreakerGate, BreakerMark
 from holdfast.core.gates import Gate, RateGate, SlotGate
 from holdfast.core.job import ClaimedJob, WorkerId
 from holdfast.core.rate import Pace
@@ -115,10 +115,13 @@ def test_several_gates_are_judged_in_a_transaction_of_a_few_questions(
     _at_a_desk(proxy, postgres_tables.schema, play)
 
 
+@pytest.mark.parametrize("said", [None, BreakerFigures(failures=900)])
 def test_what_a_run_says_about_its_breaker_costs_nothing_until_that_fails(
-    proxy: PostgresProxy, postgres_tables: PostgresSchema
+    said: BreakerFigures | None, proxy: PostgresProxy, postgres_tables: PostgresSchema
 ) -> None:
     async def play(desk: Desk) -> None:
+        if said is not None:  # what operators say comes with what is read anyway
+            await desk.store.set_breaker_figures(BANK.name, said, by="me")
         for number, (failed, asked) in enumerate(((False, 1), (True, 7), (False, 1), (True, 7))):
             await insert(desk.store, a_job(gates=(BANK,)))
             [job] = await desk.claim()

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.client.bypasses import Bypasses
+from holdfast.client.enqueuer import Enqueuer
 from holdfast.config import Config
-from holdfast.core.errors import StoreUnavailable
+from holdfast.core.errors import QueueFull, StoreUnavailable
+from holdfast.core.job import NewJob
 from holdfast.core.queue import QueueSettings
 from holdfast.core.queue_options import QueueOptions
-from holdfast.runtime.clock import ManualClock
+from holdfast.core.state import State
+from holdfast.runtime.clock import ManualClock, SystemClock
+from holdfast.stores.base import Full, Inserted, InsertResult
+from holdfast.telemetry.hub import Telemetry
 from holdfast.testing.contracts.arrange import a_job
 
 
@@ -52,6 +59,35 @@ def test_operators_go_before_the_settings_and_are_asked_once_a_second() -> None:
         assert store.asked == 3
 
     asyncio.run(ask())
+
+
+class Roomy(Settings):
+    """Takes everything, or drains."""
+
+    def __init__(self, answer: Callable[[NewJob], InsertResult]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def subscribe(self, callback: Callable[..., None]) -> Callable[[], None]:
+        return lambda: None
+
+    async def insert_jobs(self, jobs: Sequence[NewJob], *, whole: bool = False, admit: bool = True) -> Any:
+        return [self._answer(job) for job in jobs]
+
+
+def test_whoever_is_not_refused_for_want_of_room_asks_nothing() -> None:
+    async def ask(store: Any) -> None:
+        config = Config(queue={"mail": {"bypass_priority": 9}})
+        enqueuer = Enqueuer(store, config, clock=SystemClock(), telemetry=Telemetry())
+        with contextlib.suppress(QueueFull):
+            await enqueuer.enqueue(URGENT, wait_s=0.0)
+        with contextlib.suppress(QueueFull):
+            await enqueuer.enqueue_many([URGENT, HIGH], wait_s=0.0)
+        await enqueuer.close()
+        assert not store.asked
+
+    asyncio.run(ask(Roomy(lambda job: Inserted(job.id, State.READY))))
+    asyncio.run(ask(Roomy(lambda job: Full(job.queue, depth=1, high=1, low=0, draining=True))))
 
 
 def test_what_was_known_last_has_to_do_while_the_store_does_not_answer() -> None:
