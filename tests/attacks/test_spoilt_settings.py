@@ -94,6 +94,9 @@ ONLY_SQLITE = (
     "INSERT OR REPLACE INTO queue_setting (queue, weight) VALUES ('contract', 'x')",
     "INSERT OR REPLACE INTO queue_setting (queue, high, low) VALUES ('contract', 9223372036854775807, 1)",
     "INSERT INTO setting_change (at, by, what, name, before, after) VALUES ('x', 'y', 'z', 'w', '{', '[]')",
+    *(f"INSERT INTO route VALUES ({row})" for row in (
+        "'a b', 'x', 1", "'*', 'no such', 77", "'*', x'ff', 'soon'", "CAST(x'ff' AS TEXT), 'x', 1", "x'ff00', 'x', 1",
+        "'*', CAST(x'ff' AS TEXT), 9e999")),
     """INSERT INTO worker (id, host, pid, concurrency, queues, started_at, lease_until)
     VALUES (x'00112233445566778899aabbccddeeff', 'h', 1, 1, 'garbage', 1, 9e9)""",
 )  # fmt: skip
@@ -118,6 +121,8 @@ ONLY_POSTGRES = (
     "INSERT INTO slot (kind, key, job_id, number) VALUES ('nonsense', 'L', '00112233-4455-6677-8899-aabbccddeeff', 1)",
     "INSERT INTO queue_setting (queue, weight) VALUES ('contract', 'NaN')",
     "INSERT INTO setting_change (at, by, what, name, before, after) VALUES ('20000-01-01', 'y', 'z', 'w', '{', '[]')",
+    *(f"INSERT INTO route VALUES ({row})" for row in (
+        "'a b', 'x', 1", "'*', 'no such', 77", "'*', repeat('x', 1000000), -1", "repeat('*', 2000), 'x', 1")),
 )  # fmt: skip
 
 
@@ -201,6 +206,7 @@ async def _reports(store: Store) -> None:
     rules = await store.rules()
     assert not rules.sizes
     assert not rules.paces
+    assert await store.routes() == ()
     assert await store.tenant_weights() == {}
     assert QUEUE in {each.name for each in await store.list_queues()}
     assert all(isinstance(name, str) for name in await store.queue_settings())

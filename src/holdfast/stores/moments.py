@@ -34,6 +34,7 @@ VERBS: Final = (
     "set_paused",
     "set_breaker",
     "set_tenant_weight",
+    "set_route",
     "move_jobs",
     "add_api_key",
     "rotate_api_key",
