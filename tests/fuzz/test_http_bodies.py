@@ -32,6 +32,7 @@ _PLACES = (
     ("PATCH", "/queues/default/watermarks"),
     ("POST", "/queues/default/purge"),
     ("PUT", "/limits/bank"),
+    ("PUT", "/routes"),
     ("PUT", "/tenants/acme/weight"),
     ("POST", "/routing/explain"),
 )
