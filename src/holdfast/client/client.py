@@ -60,7 +60,7 @@ class Client:
         self._routing = routing or Routing(())
         self.heard = HeardRoutes(store, clock=clock)
         self._config = config
-        self._clock = clock
+        self._monotonic = clock.monotonic  # every enqueue asks it, to learn that nothing is due
         self._telemetry = telemetry
         self._on_enqueued = on_enqueued
         self._enqueuer = Enqueuer(store, config, clock=clock, telemetry=telemetry)
@@ -93,7 +93,7 @@ class Client:
         if request.options.connection is not None:
             [handle] = await self._enlist(await self.enlist_one(request, blocking=False), [request])
             return handle
-        if self._clock.monotonic() >= self.heard.due_at:
+        if self._monotonic() >= self.heard.due_at:
             await self.heard.look()
         job = self._job(request)
         job_id = await self._enqueuer.enqueue(job, wait_s=self._wait_s(request.options.wait_s))
@@ -114,7 +114,7 @@ class Client:
 
     async def enlist_one(self, request: Request, *, blocking: bool) -> Enlistment:
         """One job, to be brought into the transaction of the connection that its options name."""
-        if self._clock.monotonic() >= self.heard.due_at:
+        if self._monotonic() >= self.heard.due_at:
             await self.heard.look()
         jobs, connection = [self._job(request)], request.options.connection
         return self._enlistment(jobs, connection, blocking=blocking, numbered=False)
@@ -149,7 +149,7 @@ class Client:
                 f"enqueue_many: {len(requests):,} requests were given, at most {MOST_AT_ONCE:,} go into one "
                 "transaction; send them in several calls"
             )
-        if self._clock.monotonic() >= self.heard.due_at:
+        if self._monotonic() >= self.heard.due_at:
             await self.heard.look()
         jobs = []
         for index, request in enumerate(requests):
