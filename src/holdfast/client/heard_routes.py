@@ -70,6 +70,7 @@ class HeardRoutes:
         task = asyncio.create_task(self._ask(look))  # of its own: whoever began it may be cancelled
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: look.over.set())  # also of one that was cancelled before it had begun
         return look
 
     async def _ask(self, look: _Look) -> None:
@@ -89,7 +90,6 @@ class HeardRoutes:
                 self._look = None
                 # Nor is it asked more than once a second where it does not answer.
                 self.due_at = self._good_until if look.heard else self._clock.monotonic() + FRESH_S
-            look.over.set()
 
 
 class _Look:

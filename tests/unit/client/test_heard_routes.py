@@ -202,6 +202,17 @@ def test_closing_waits_for_no_answer_and_leaves_nobody_waiting() -> None:
     at_a_desk(play)
 
 
+def test_so_does_closing_before_the_store_has_been_asked() -> None:
+    async def play(desk: Desk) -> None:
+        caller = asyncio.create_task(desk.heard.look())
+        await asyncio.sleep(0)
+        assert not desk.questions
+        await desk.heard.close()
+        assert not await caller
+
+    at_a_desk(play)
+
+
 def test_an_answer_like_the_last_one_forgets_nothing() -> None:
     async def play(desk: Desk) -> None:
         await desk.look((*SLOW, parse_rule("b", OPERATOR, priority=9)))
