@@ -18,6 +18,7 @@ from holdfast.client.handle import JobHandle
 from holdfast.client.keys import NewKey
 from holdfast.client.limits import LimitInfo
 from holdfast.client.placing import Placement, RoutedCall
+from holdfast.client.routes import RouteInfo
 from holdfast.client.sync import SyncJobHandle
 from holdfast.client.task import Task
 from holdfast.client.tasks import TaskInfo
@@ -118,6 +119,7 @@ __all__ = [
     "RetryLater",
     "RetryPolicy",
     "Route",
+    "RouteInfo",
     "RoutedCall",
     "RoutingFailed",
     "Scope",

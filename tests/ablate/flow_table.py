@@ -9,6 +9,7 @@ from tests.ablate.gates_table import OF_GATES
 from tests.ablate.http_table import OF_HTTP
 from tests.ablate.postgres_gates_table import AT_POSTGRES_GATES
 from tests.ablate.postgres_slots_table import OF_POSTGRES_SLOTS
+from tests.ablate.routes_table import OF_ROUTES
 from tests.ablate.run_time_table import OF_RUN_TIME
 from tests.ablate.sqlite_gates_table import AT_SQLITES_GATES
 from tests.ablate.watching_table import OF_WATCHING
@@ -27,6 +28,7 @@ FLOW_CONTROL = (
     *OF_EXPLAINING,
     *OF_WATCHING,
     *OF_HTTP,
+    *OF_ROUTES,
     Ablation(
         "P2",
         "a wait that the other side asks for counts as an attempt",

@@ -50,8 +50,8 @@ OF_HTTP = (
         "http",
         "a job goes to no queue that the key is not for, whoever routes it",
         HTTP + "routes/submitting.py",
-        "    if call.caller.queues is not None:\n        call.caller.check_queue(",
-        "    if False:\n        call.caller.check_queue(",
+        "        call.caller.check_queue(queue)\n",
+        "",
         (TESTS + "test_bound_keys.py", "-k", "no_other"),
     ),
     Ablation(

@@ -101,6 +101,9 @@ ONLY_SQLITE = (
       for figure in ("failures", "window_s", "open_for_s") for value in ("'x'", "-1", "0", "9e999", "1e300", "x'ff'")),
     "INSERT OR REPLACE INTO breaker_setting VALUES (x'ff00', 1, 1, 1)",
     "INSERT INTO setting_change (at, by, what, name, before, after) VALUES ('x', 'y', 'z', 'w', '{', '[]')",
+    *(f"INSERT INTO route VALUES ({row})" for row in (
+        "'a b', 'x', 1", "'*', 'no such', 77", "'*', x'ff', 'soon'", "CAST(x'ff' AS TEXT), 'x', 1", "x'ff00', 'x', 1",
+        "'*', CAST(x'ff' AS TEXT), 9e999")),
     """INSERT INTO worker (id, host, pid, concurrency, queues, started_at, lease_until)
     VALUES (x'00112233445566778899aabbccddeeff', 'h', 1, 1, 'garbage', 1, 9e9)""",
 )  # fmt: skip
@@ -131,6 +134,8 @@ ONLY_POSTGRES = (
       for figure, value in (("failures", -1), ("failures", 2147483647), ("window_s", "NaN"), ("window_s", 0),
                             ("open_for_s", "Infinity"), ("open_for_s", -1))),
     "INSERT INTO setting_change (at, by, what, name, before, after) VALUES ('20000-01-01', 'y', 'z', 'w', '{', '[]')",
+    *(f"INSERT INTO route VALUES ({row})" for row in (
+        "'a b', 'x', 1", "'*', 'no such', 77", "'*', repeat('x', 1000000), -1", "repeat('*', 2000), 'x', 1")),
 )  # fmt: skip
 
 
@@ -220,6 +225,7 @@ async def _reports(store: Store) -> None:
     rules = await store.rules()
     assert not rules.sizes
     assert not rules.paces
+    assert await store.routes() == ()
     assert await store.tenant_weights() == {}
     assert QUEUE in {each.name for each in await store.list_queues()}
     assert all(isinstance(name, str) for name in await store.queue_settings())

@@ -91,6 +91,67 @@ def test_limits_are_listed_set_and_cleared(limited: Path) -> None:
     assert "size=0 must be a whole number from 1 to 1,000,000" in zero.err
 
 
+def test_routes_are_listed_set_and_cleared(limited: Path) -> None:
+    app, store = ["-A", "limited:hf"], ["--url", f"sqlite:///{limited / 'limited.db'}"]
+    settings = limited / "holdfast.toml"
+    settings.write_text('[routes]\n"*.report" = "reports"\n"fetch" = { priority = "high" }\n')
+    where = f"file {settings}"
+    changed = hold("routes", "set", "f*", "--queue", "money", "--priority", "bulk", *app, cwd=limited)
+    kept = hold("routes", "set", "f*", "-p", "7", "--json", *app, cwd=limited)
+    slip = hold("routes", "set", "fecth", "-q", "slwo", *app, cwd=limited)
+    unaware = hold("routes", "set", "fetch", "-q", "slow", *store, cwd=limited)
+    listed = hold("routes", "list", *app, cwd=limited)
+    alone = hold("routes", "list", *store, cwd=limited)
+    fields = hold("routes", "list", "--json", *app, cwd=limited)
+    explained = hold("queues", "explain", "limited:hf", "fetch", cwd=limited)
+    enqueued = hold("enqueue", "limited:hf", "fetch", "--json", cwd=limited)
+    shown = hold("jobs", "show", enqueued.json["id"], "--json", *app, cwd=limited)
+    cleared = hold("routes", "clear", "f*", *app, cwd=limited)
+    again = hold("routes", "clear", "f*", *app, cwd=limited)
+    none = hold("routes", "set", "f*", *app, cwd=limited)
+    wrong = hold("routes", "set", "f?", "-q", "x", *app, cwd=limited)
+    audit = hold("audit", "--json", *app, cwd=limited)
+    assert (changed.out, changed.err) == ("route f*: queue money, priority 0\n", "")
+    assert kept.json == {"pattern": "f*", "queue": "money", "priority": 7}
+    assert slip.err.splitlines() == [
+        "note: no task of this app is called fecth",
+        "note: queue slwo has had no job yet, and no worker serves it by its name",
+    ]
+    assert unaware.err == "note: queue slow has had no job yet, and no worker serves it by its name\n"
+    assert listed.out.splitlines() == [
+        "fecth\tslwo\t-\toperator\tnone of this app",
+        "fetch\tslow\t-\toperator\t1",
+        "f*\tmoney\t7\toperator\t1",
+        f"fetch\t-\t7\t{where}\t1",
+        f"*.report\treports\t-\t{where}\tnone of this app",
+    ]
+    assert alone.out.splitlines()[1] == "fetch\tslow\t-\toperator\t-"
+    assert fields.json_lines[0] == {
+        "pattern": "fecth", "queue": "slwo", "priority": None, "said_by": "operator", "matches": 0,
+    }  # fmt: skip
+    assert explained.out.splitlines()[:2] == [
+        "queue\tslow\tpattern 'fetch' (operator)",
+        "priority\t7\tpattern 'f*' (operator)",
+    ]
+    assert explained.err == ""
+    assert (shown.json["queue"], shown.json["priority"]) == ("slow", 7)
+    assert cleared.out == "route f*: as settings and code say\n"
+    assert (again.code, again.err.splitlines()[0]) == (4, "holdfast: nothing is set for pattern 'f*'")
+    assert (none.code, none.err.splitlines()[0]) == (2, "holdfast: neither a queue nor a priority was given")
+    assert (wrong.code, wrong.err.partition(";")[0]) == (2, "holdfast: route 'f?': '?' is in no task's name")
+    assert [(each["what"], each["name"]) for each in audit.json_lines][-1] == ("route", "f*")
+    assert audit.json_lines[-1]["by"].startswith(WHO)
+
+
+def test_where_a_job_would_go_is_told_without_a_store_too(limited: Path) -> None:
+    """And that what operators have set is not in it."""
+    (limited / "limited.db").unlink()
+    told = hold("queues", "explain", "limited:hf", "charge", "ada", cwd=limited)
+    assert told.out.splitlines()[0] == "queue\tmoney\tthe task"
+    assert told.err.startswith("note: what operators have set is not in this: there is no store at ")
+    assert not (limited / "limited.db").exists()
+
+
 def test_breakers_are_listed_opened_and_closed(limited: Path) -> None:
     app = ["-A", "limited:hf"]
     closed = hold("breakers", "list", *app, cwd=limited)

@@ -31,10 +31,12 @@ from holdfast.cli.fields import (
     limit_fields,
     queue_fields,
     rate_fields,
+    route_fields,
     task_fields,
     worker_fields,
 )
 from holdfast.client.limits import LimitInfo
+from holdfast.client.routes import RouteInfo
 from holdfast.client.tasks import TaskInfo
 from holdfast.config import Config
 from holdfast.core import errors
@@ -148,6 +150,7 @@ def field_lists() -> str:
         "worker": worker_fields(worker),
         "explanation": explanation_fields(Explanation(UUID(int=0), State.READY, ())),
         "limit": limit_fields(LimitInfo("", "rate", "", None, None, None, 0, 0, "")),
+        "route": route_fields(RouteInfo("", None, None, "", 0)),
         "breaker": breaker_fields(BreakerInfo("", CLOSED, Phase.CLOSED, 0)),
         "task": task_fields(TaskInfo("", None, paused=False)),
         "key": key_fields(ApiKey("", "", frozenset(), datetime.now(UTC))),

@@ -309,6 +309,11 @@ async def set_tenant_weight(store: Store) -> Any:
     return await store.set_tenant_weight("acme", 3.0, by="somebody")
 
 
+@verb("set_route", before=nothing)
+async def set_route(store: Store) -> Any:
+    return await store.set_route("shop.*", queue="slow", priority=3, by="somebody")
+
+
 async def waiting_in_every_way(store: Store) -> None:
     await waiting_for_a_token(store)
     await store.insert_jobs([job(4), job(5, delay_s=100 * LONG_S), job(6, waits_for=(JOBS[0],))])

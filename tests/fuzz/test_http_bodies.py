@@ -34,6 +34,7 @@ _PLACES = (
     ("PATCH", "/breakers/bank/figures"),
     ("POST", "/queues/default/purge"),
     ("PUT", "/limits/bank"),
+    ("PUT", "/routes"),
     ("PUT", "/tenants/acme/weight"),
     ("POST", "/routing/explain"),
 )

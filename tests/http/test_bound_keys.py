@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.http.served import served
 from tests.integration.scene import scene
 
@@ -80,8 +81,42 @@ async def test_a_key_for_queues_reaches_no_other() -> None:
         dead = await api.dead()
         assert (await client.get(f"/jobs/{dead}")).status_code == 404
         assert (await client.post("/dead/purge", json={"everything": True})).json()["count"] == 0
-        for path in ("/limits", "/breakers", "/tenants", "/workers", "/settings", "/audit"):
+        for path in ("/limits", "/routes", "/breakers", "/tenants", "/workers", "/settings", "/audit"):
             assert (await client.get(path)).status_code == 403, path
+
+
+@scene
+async def test_a_key_for_queues_follows_no_operator_into_another() -> None:
+    async with served() as api, api.client(await api.key(queues=["mail", "print"])) as client:
+        mail = {"task": "shop.mail", "args": ["bob"]}
+        await api.hf.routes.set("shop.*", queue="print")
+        taken = await client.post("/jobs", json=mail)
+        assert (await api.hf.jobs.get(taken.json()["id"])).queue == "print"
+        assert (await client.post("/routing/explain", json=mail)).json()["queue"] == {
+            "value": "print",
+            "by": "pattern 'shop.*' (operator)",
+        }
+        await api.hf.routes.set("shop.*", queue="bank")
+        for path in ("/jobs", "/routing/explain"):
+            refused = await client.post(path, json=mail)
+            assert (refused.status_code, refused.json()["field"]) == (403, "queue")
+
+
+@scene
+async def test_an_operator_who_speaks_after_the_key_was_checked_sends_its_job_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with served() as api, api.client(await api.key(queues=["mail"])) as client:
+        look = api.hf.routes.look
+
+        async def look_just_before() -> bool:
+            looked = await look()
+            await api.hf.routes.set("shop.*", queue="bank")
+            return looked
+
+        monkeypatch.setattr(api.hf.routes, "look", look_just_before)
+        taken = await client.post("/jobs", json={"task": "shop.mail", "args": ["bob"]})
+        assert (await api.hf.jobs.get(taken.json()["id"])).queue == "mail"
 
 
 @scene

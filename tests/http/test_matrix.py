@@ -56,8 +56,10 @@ BODIES: dict[str, Any] = {
     "PATCH /queues/{queue}/options": {"concurrency": 2},
     "PUT /limits/{name}": {"size": 2},
     "PATCH /breakers/{name}/figures": {"failures": 2},
+    "PUT /routes": {"pattern": "shop.*", "queue": "elsewhere"},
     "PUT /tenants/{name}/weight": {"weight": 2},
 }
+QUERIES: dict[str, Any] = {"DELETE /routes": {"pattern": "shop.mail"}}
 #: What another tenant's key is answered with; of all others: that it may not, or that nothing is there.
 ALLOWED_TO_ANOTHER_TENANT = {
     "POST /jobs": 202,
@@ -110,6 +112,7 @@ async def _target(api: Scene) -> Target:
                 pass
         await api.hf.limits.set("task:shop.add", size=3)
         await api.hf.breakers.set("acme", failures=3)
+        await api.hf.routes.set("shop.mail", priority=3)
         await api.hf.queues.pause("bank")
         return Target(batch["items"][0]["job"]["id"], str(dead.id), str(done.id), batch["batch"])
 
@@ -118,7 +121,7 @@ async def _ask(api: Scene, operation: Operation, target: Target, key: str | None
     async with api.client(key, **headers) as client:
         body = BODIES.get(str(operation))
         url = f"http://api{operation.prefix}{target.path(operation)}"
-        return await client.request(operation.method, url, json=body)
+        return await client.request(operation.method, url, json=body, params=QUERIES.get(str(operation)))
 
 
 async def _everything(api: Scene) -> Any:
@@ -130,7 +133,7 @@ async def _everything(api: Scene) -> Any:
 def test_the_table_names_every_operation_that_takes_a_body() -> None:
     taken = {str(each) for each in OPERATIONS}
     assert len(OPERATIONS) >= 40
-    assert BODIES.keys() | ALLOWED_TO_ANOTHER_TENANT.keys() | RIGHT.keys() <= taken
+    assert BODIES.keys() | QUERIES.keys() | ALLOWED_TO_ANOTHER_TENANT.keys() | RIGHT.keys() <= taken
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)

@@ -257,6 +257,33 @@ async def test_limits_breakers_tenants_and_tasks_are_operated() -> None:
 
 
 @scene
+async def test_routes_are_set_and_cleared_whatever_signs_they_have() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        for pattern in ("shop.*", "..", ".", "a:b<c>-d_*", "*"):
+            assert (await client.put("/routes", json={"pattern": pattern, "queue": "slow"})).status_code == 204
+            assert (await client.put("/routes", json={"pattern": pattern, "priority": "bulk"})).status_code == 204
+            [route] = (await client.get("/routes")).json()["routes"]
+            matches = {"shop.*": 3, "*": 3}.get(pattern, 0)
+            assert route == {
+                "pattern": pattern, "queue": "slow", "priority": 0, "said_by": "operator", "matches": matches,
+            }  # fmt: skip
+            assert (await client.delete("/routes", params={"pattern": pattern})).status_code == 204
+            again = await client.delete("/routes", params={"pattern": pattern})
+            assert (again.status_code, again.json()["type"]) == (404, "urn:holdfast:problem:not-set")
+        for nonsense in (
+            {},
+            {"pattern": "shop.*"},
+            {"pattern": "a b", "queue": "slow"},
+            {"pattern": "a", "queue": "no such"},
+            {"pattern": "a", "priority": 10},
+            {"pattern": "a" * 201, "queue": "slow"},
+        ):
+            assert (await client.put("/routes", json=nonsense)).status_code == 422, nonsense
+        assert (await client.delete("/routes")).status_code == 422
+        assert len(await _record(api)) == 15
+
+
+@scene
 async def test_the_record_is_read_page_by_page_by_an_admin() -> None:
     async with served() as api:
         async with api.client(await api.key(*OPERATE)) as client:

@@ -122,7 +122,17 @@ def test_the_same_on_postgresql(postgres_tables: PostgresSchema) -> None:
             assert (await client.post(f"/dead/{dead}/replay", json={"args": ["bob"]})).status_code == 202
             assert (await client.patch("/queues/bank/weights", json={"weight": 2})).json()["weight"] == 2.0
             assert (await client.get(f"/jobs/{dead}/explain")).status_code == 200
-            for path in ("/jobs", "/dead", "/queues", "/limits", "/breakers", "/tenants", "/workers", "/audit"):
+            for path in (
+                "/jobs",
+                "/dead",
+                "/queues",
+                "/limits",
+                "/routes",
+                "/breakers",
+                "/tenants",
+                "/workers",
+                "/audit",
+            ):
                 assert (await client.get(path)).status_code == 200, path
 
     check()

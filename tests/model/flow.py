@@ -24,6 +24,8 @@ from holdfast.core.gates import (
 )
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.rate import Pace, tokens
+from holdfast.core.routing import Route
+from holdfast.core.unset import UNSET
 
 #: The reasons under which a job is parked by its claim.
 BARRIERS = frozenset(Barrier)
@@ -38,6 +40,7 @@ class Flow:
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     figures: dict[str, BreakerFigures] = field(default_factory=dict)
     rules: Rules = field(default_factory=Rules)
+    routes: dict[str, Route] = field(default_factory=dict)
 
     # ------------------------------------------------------------ who may pass
 
@@ -131,6 +134,12 @@ class Flow:
         sizes |= {} if size is None else {name: size}
         paces |= {} if pace is None else {name: pace}
         self.rules = replace(self.rules, sizes=sizes, paces=paces)
+
+    def set_route(self, pattern: str, queue: str | None, priority: int | None) -> None:
+        self.routes.pop(pattern, None)
+        if queue is not None or priority is not None:
+            said = Route(queue=UNSET if queue is None else queue, priority=UNSET if priority is None else priority)
+            self.routes[pattern] = said
 
     def set_paused(self, *, task: str | None, tenant: str | None, paused: bool) -> None:
         tasks, tenants = set(self.rules.paused_tasks), set(self.rules.paused_tenants)

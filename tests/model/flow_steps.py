@@ -32,7 +32,7 @@ T = TypeVar("T")
 ME = "the model"
 ACTS = (
     *("limit", "limit", "pause task", "pause tenant", "breaker", "breaker", "count"),
-    *("move", "move", "drain", "last"),
+    *("move", "move", "drain", "last", "route"),
 )
 MANY = 1000
 
@@ -74,6 +74,10 @@ class FlowSteps:
                 self.model.flow.set_breaker_figures(name, figures)
             case "last":
                 self.put_last(pick)
+            case "route":
+                pattern, queue, priority = pick(("*", "first")), pick((None, "b")), pick((None, 0, 9))
+                self.do(self.store.set_route(pattern, queue=queue, priority=priority, by=ME))
+                self.model.flow.set_route(pattern, queue, priority)
             case "move":
                 self.move(pick)
             case "drain":
@@ -123,6 +127,7 @@ class FlowSteps:
         """What is told of gates, rules, breakers and positions."""
         flow, now = self.model.flow, self.model.now
         assert self.do(self.store.rules()) == flow.rules
+        assert {rule.pattern: rule.route for rule in self.do(self.store.routes())} == flow.routes
         told: dict[str, BreakerInfo] = {each.name: each for each in self.do(self.store.breakers())}
         for gate in BREAKERS:
             expected = flow.breakers.get(gate.name, CLOSED).phase(now)

@@ -97,6 +97,7 @@ async def _api(store: PostgresStore) -> None:
     await insert(store, a_job(waits_for=(first,)), a_job(expires_in_s=LONG_S))
     keyed = a_job(key=KeyClaim("order-1", b"f", LONG_S))
     assert isinstance((await store.insert_jobs([keyed]))[0], Inserted)
+    assert await store.routes() == (), "who enqueues has to know where to"
     assert await store.cancel_jobs([first], reason="twice") == [CancelAnswer.CANCELLED]
     await store.record_act(by="shop", what="cancel", name=str(first), said={})
     await store.note_key_uses({key.id: KeyUse(key.created_at) for key in [a_key()]})
@@ -144,6 +145,8 @@ async def _worker(store: PostgresStore) -> None:
 async def _operator(store: PostgresStore) -> None:
     await _api(store)
     await store.set_queue(QUEUE, QueueSettings(paused=True))
+    await store.set_route("shop.*", queue="slow", priority=None, by="ada")
+    await store.set_route("shop.*", queue=None, priority=None, by="ada")
     await store.purge_queue(QUEUE, reason="emptied", limit=100)
     key = a_key()
     assert await store.add_api_key(key, by="me")

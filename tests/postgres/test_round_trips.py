@@ -1,4 +1,5 @@
-"""How often a settler asks the server for one flush: counted on the way, as every answer costs a round trip."""
+"""How often a settler asks the server for one flush, and a producer for its jobs: counted on the way, as every answer
+costs a round trip."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from tests.postgres.fixtures import PostgresSchema
 from tests.proxies.postgres import PostgresProxy
 from tests.proxies.traps import Fate
 
+from holdfast import Holdfast
 from holdfast.core.settlement import Bury, Cancel, Crashed, HandBack, Park, Retry, Settlement, Snooze, Succeed, Verdict
+from holdfast.runtime.clock import ManualClock
 from holdfast.stores.postgres import PostgresStore
 from holdfast.stores.postgres.settle import settle_jobs
 from holdfast.testing.contracts.arrange import ERROR, LONG_S, Run, enlist, start
@@ -77,3 +80,30 @@ def test_a_flush_of_all_kinds_is_one_statement(proxy: PostgresProxy, postgres_ta
 def test_the_longer_way_asks_thirteen_times(proxy: PostgresProxy, postgres_tables: PostgresSchema) -> None:
     """What such a flush cost before, and still costs where something hangs on a job."""
     assert asyncio.run(_asked(proxy, postgres_tables.schema, list(KINDS), longer=True)) == 13
+
+
+def test_a_producer_asks_once_for_a_job_and_once_a_second_where_jobs_go(
+    proxy: PostgresProxy, postgres_tables: PostgresSchema
+) -> None:
+    """What operators say about routes is one question for a process, however many jobs it enqueues in that second."""
+
+    async def scenario() -> None:
+        hf = Holdfast(proxy.url, schema=postgres_tables.schema, clock=(clock := ManualClock()))
+        async with hf:
+            for _ in range(2):  # what is prepared once is prepared, and what is known of queues stays known
+                await hf.enqueue("a.task")
+            for jobs, routes, passed_s in ((3, 0, 0.9), (5, 1, 0.1), (1, 0, 0.5), (4, 1, 3600.0)):
+                clock.advance(passed_s)
+                asked = {
+                    name: proxy.arm(pattern, Fate.HOLD_ANSWER)
+                    for name, pattern in (("notify", "notify"), ("routes", r"\.route\b"), ("insert", "insert_"))
+                }
+                for trap in asked.values():
+                    trap.release()
+                for _ in range(jobs):
+                    await hf.enqueue("a.task")
+                for trap in asked.values():
+                    trap.disarm()
+                assert (asked["insert"].sprung, asked["routes"].sprung) == (jobs, routes)
+
+    asyncio.run(scenario())

@@ -8,6 +8,7 @@ from tests.model.letting_go import let_go
 
 from holdfast.core.breaker import CLOSED
 from holdfast.core.gates import Barrier, Rules
+from holdfast.core.routing import OPERATOR, Rule
 from holdfast.stores.flow import BreakerInfo, Served
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class FlowServer:
 
     def rules(self) -> Rules:
         return self.model.flow.rules
+
+    def routes(self) -> tuple[Rule, ...]:
+        return tuple(Rule(pattern, route, OPERATOR) for pattern, route in self.model.flow.routes.items())
 
     def breakers(self) -> list[BreakerInfo]:
         flow, now = self.model.flow, self.model.now

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.core.gates import Rules
+from holdfast.core.routing import Rule
 from holdfast.stores.flow import BreakerInfo, Served
 
 if TYPE_CHECKING:
@@ -31,3 +32,6 @@ class FlowWire:
 
     async def breakers(self) -> list[BreakerInfo]:
         return await self._ask("breakers", self._server.breakers)
+
+    async def routes(self) -> tuple[Rule, ...]:
+        return await self._ask("routes", self._server.routes)

@@ -34,7 +34,9 @@ from holdfast.core.errors import (
 from holdfast.core.options import CallOptions
 from holdfast.telemetry.hub import Telemetry
 
+# Of the call that is at it: others come in between, while it looks what operators say.
 _ids: ContextVar[list[UUID]] = ContextVar("ids")
+_requests: ContextVar[list[Request]] = ContextVar("requests")
 _ORDINARY = (
     "quick",
     "quick",
@@ -137,7 +139,8 @@ class SimulatedProducer:
         _ids.set(ids)
         told: list[UUID | None] = [None] * len(requests)
         handles: list[JobHandle[Any]] = []
-        self._waiting, asked_s = requests, self._scene.world.now_s
+        _requests.set(requests)
+        asked_s = self._scene.world.now_s
         try:
             handles = await ask()
             told = [handle.id for handle in handles]
@@ -157,7 +160,7 @@ class SimulatedProducer:
 
     def _new_job_id(self) -> UUID:
         job_id, ids = self._make_id(), _ids.get()
-        self._write(Op.ENQUEUE, job_id, Answer.ASKED, None, self._waiting[len(ids)])
+        self._write(Op.ENQUEUE, job_id, Answer.ASKED, None, _requests.get()[len(ids)])
         ids.append(job_id)
         return job_id
 

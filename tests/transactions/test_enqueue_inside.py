@@ -89,6 +89,22 @@ def test_several_jobs_of_all_sorts_go_in_together(bench: Bench, kind: str) -> No
 
 
 @every_kind
+def test_what_operators_say_about_where_jobs_go_holds_inside_too(bench: Bench, kind: str) -> None:
+    async def scenario() -> None:
+        async with bench.at(kind) as at:
+            store = PostgresStore(bench.place.url, schema=bench.place.schema)  # an operator's, somewhere else
+            await store.open()
+            await store.set_route(bench.work.name, queue="slow", priority=None, by="ada")
+            one = await at.enqueue(bench.work, 1)
+            [other] = await at.enqueue_many([bench.work.request(2)])
+            await at.commit()
+            await store.close()
+            assert [(await bench.hf.jobs.get(each.id)).queue for each in (one, other)] == ["slow", "slow"]
+
+    run(scenario)
+
+
+@every_kind
 def test_one_key_is_one_job_inside_and_outside(bench: Bench, kind: str) -> None:
     async def scenario() -> None:
         async with bench.at(kind) as at:

@@ -21,7 +21,7 @@ from holdfast.client.arguments import Signature
 from holdfast.client.client import Client, OnEnqueued
 from holdfast.client.handle import JobHandle
 from holdfast.client.place import Place
-from holdfast.client.placing import Placement, Router, Routing
+from holdfast.client.placing import NO_PATTERNS, Placement, Router, Routing
 from holdfast.client.request import Request, placement_of
 from holdfast.client.sync import Opened, Sync
 from holdfast.client.task import AsyncTask, SyncTask, Task
@@ -178,7 +178,8 @@ class Holdfast(Nouns):
     def route(self, pattern: str, *, queue: str | Unset = UNSET, priority: int | str | Unset = UNSET) -> None:
         """Send the jobs of all tasks whose names match, as in `hf.route("payments.*", queue="money")`.
 
-        `*` stands for any characters. The most specific pattern wins; the same one in the settings goes before this.
+        `*` stands for any characters. The most specific pattern wins; the same one in the settings goes before this,
+        and before all of them go those that operators set by `hf.routes`.
         """
         rule = Rule(check_pattern(pattern), Route(queue=queue, priority=priority), "code")
         self._routing.add_rule(rule)
@@ -192,8 +193,13 @@ class Holdfast(Nouns):
         return function
 
     def placement(self, request: Request) -> Placement:
-        """Where the job of a call (made by `task.request(…)`) would go, and who says so. Stores nothing."""
-        return placement_of(request, self.config, self._routing)
+        """Where the job of a call (made by `task.request(…)`) would go, and who says so. Stores nothing.
+
+        Of what operators have set it knows what the open app has heard last, with the latest enqueue or by
+        `await hf.routes.look()`; of an app that is not open, nothing.
+        """
+        operators = NO_PATTERNS if self._opened is None else self._opened.client.heard.patterns
+        return placement_of(request, self.config, self._routing, operators)
 
     # ------------------------------------------------------------ around the work
 

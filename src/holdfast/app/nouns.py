@@ -12,6 +12,7 @@ from holdfast.client.jobs import Jobs
 from holdfast.client.keys import Keys
 from holdfast.client.limits import Limits
 from holdfast.client.queues import Queues, Workers
+from holdfast.client.routes import Routes
 from holdfast.client.tenants import Tenants
 
 
@@ -35,6 +36,11 @@ class Nouns(ABC):
     def queues(self) -> Queues:
         """Queues: list, pause, resume, drain, weights, watermarks, options, purge."""
         return self._open_client().queues
+
+    @property
+    def routes(self) -> Routes:
+        """Where jobs go by the names of their tasks, for all processes: list, set, clear."""
+        return self._open_client().routes
 
     @property
     def tenants(self) -> Tenants:

@@ -21,6 +21,7 @@ from holdfast.cli import (
     limits,
     migrate,
     queues,
+    routes,
     tasks,
     tenants,
     worker,
@@ -44,6 +45,7 @@ enqueue.add_to(root)
 root.add_typer(jobs.group, name="jobs")
 root.add_typer(dead.group, name="dead")
 root.add_typer(queues.group, name="queues")
+root.add_typer(routes.group, name="routes")
 root.add_typer(tasks.group, name="tasks")
 root.add_typer(tenants.group, name="tenants")
 root.add_typer(limits.group, name="limits")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.client.limits import LimitInfo
+from holdfast.client.routes import RouteInfo
 from holdfast.client.tasks import TaskInfo
 from holdfast.core.api_key import ApiKey
 from holdfast.core.explanation import Explanation, Reason
@@ -102,6 +103,11 @@ def _reason(reason: Reason) -> dict[str, Any]:
 def limit_fields(limit: LimitInfo) -> dict[str, Any]:
     """A concurrency limit or a rate, or one key of it."""
     return asdict(limit)
+
+
+def route_fields(route: RouteInfo) -> dict[str, Any]:
+    """A pattern over names of tasks, and where their jobs go."""
+    return asdict(route)
 
 
 def breaker_fields(breaker: BreakerInfo) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`holdfast queues explain`: where the job of a call would go, and who says so; no store is opened."""
+"""`holdfast queues explain`: where the job of a call would go, and who says so; nothing is stored."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from holdfast.app import Holdfast
 from holdfast.cli.call_arguments import explaining_arguments, parse_call
 from holdfast.cli.enqueue import known_task, take_app
 from holdfast.cli.exits import Refused
 from holdfast.cli.output import Column
-from holdfast.cli.session import Session, command
+from holdfast.cli.session import Session, check_store, command
+from holdfast.client.placing import Placement
+from holdfast.client.request import Request
+from holdfast.core.errors import HoldfastError, RoutingFailed
 
 
 class _Row(NamedTuple):
@@ -32,7 +36,7 @@ def add_to(group: typer.Typer) -> None:
     command(group)(explain)
 
 
-def explain(
+async def explain(
     session: Session,
     task: Annotated[str, typer.Argument(metavar="[MODULE:APP] TASK", help="The app, if not by -A, and the task.")],
     words: Annotated[
@@ -49,9 +53,10 @@ def explain(
 ) -> None:
     """Say where the job of a call would go, and why.
 
-    Queue, priority and tenant each come from the first that says them: the call, a router, the most specific pattern
-    over task names, the task, its base, its queue's defaults, the app's defaults. Arguments are written as for
-    `holdfast enqueue`, and checked. Nothing is stored.
+    Queue, priority and tenant each come from the first that says them: the call, a router, a pattern over task names
+    that an operator has set (`holdfast routes`), one of settings or code, the task, its base, its queue's defaults, the
+    app's defaults. Arguments are written as for `holdfast enqueue`, and checked. Nothing is stored; where the store
+    cannot be asked what operators have set, a note says so.
 
     In a pipe, a line is: option, value, who says it.
 
@@ -66,14 +71,31 @@ def explain(
     hf = session.load()
     named = hf.named(known_task(session, hf, task)).options(**options)
     with explaining_arguments(hf.tasks.get(named.name)):
-        placement = hf.placement(named.request(*args, **kwargs))
+        request = named.request(*args, **kwargs)
+        hf.placement(request)  # a call that does not fit is told of before anything is opened
+    placement, unseen = await _placed(session, hf, request)
     if session.out.as_json:
         session.out.document(
             {"task": task} | {name: {"value": said.value, "by": said.by} for name, said in placement._asdict().items()}
         )
-        return
-    rows = [_Row(name, said.value, said.by) for name, said in placement._asdict().items()]
-    session.out.items(rows, _COLUMNS, _Row._asdict, none="")
+    else:
+        rows = [_Row(name, said.value, said.by) for name, said in placement._asdict().items()]
+        session.out.items(rows, _COLUMNS, _Row._asdict, none="")
+    if unseen:
+        session.out.note(f"note: what operators have set is not in this: {unseen}")
+
+
+async def _placed(session: Session, hf: Holdfast, request: Request) -> tuple[Placement, str]:
+    """With what operators have set, or else why that is not known."""
+    try:
+        check_store(hf.config, create=False)
+        async with hf:
+            looked = await hf.routes.look()
+            return hf.placement(request), "" if looked else "the store did not answer"
+    except RoutingFailed:
+        raise
+    except (HoldfastError, Refused) as error:
+        return hf.placement(request), str(error)
 
 
 def _metadata(text: str | None) -> Any:

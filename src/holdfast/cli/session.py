@@ -53,7 +53,7 @@ class Session:
     def load_for_store(self, *, create: bool) -> Holdfast:
         """The app, once it is sure that its store can be meant; `create`: it need not be there yet."""
         hf = self.load()
-        _check_store(hf.config, create=create)
+        check_store(hf.config, create=create)
         return hf
 
     @contextlib.asynccontextmanager
@@ -70,7 +70,8 @@ class Session:
                 yield hf
 
 
-def _check_store(config: Config, *, create: bool) -> None:
+def check_store(config: Config, *, create: bool) -> None:
+    """Refuse what cannot be meant: a private store, or a file that is not there."""
     if is_postgres(config.url):
         return  # it says by itself what is missing
     path = sqlite_path(config.url)

@@ -15,6 +15,7 @@ from holdfast.client.endings import Endings
 from holdfast.client.enlisting import Enlistment
 from holdfast.client.enqueuer import Enqueuer
 from holdfast.client.handle import JobHandle
+from holdfast.client.heard_routes import HeardRoutes
 from holdfast.client.jobs import Jobs
 from holdfast.client.keys import Keys
 from holdfast.client.limits import Limits
@@ -22,6 +23,7 @@ from holdfast.client.operator import Operator
 from holdfast.client.placing import Routing
 from holdfast.client.queues import Queues, Workers
 from holdfast.client.request import Request, build_job
+from holdfast.client.routes import Routes
 from holdfast.client.tasks import Tasks
 from holdfast.client.tenants import Tenants
 from holdfast.config import Config
@@ -41,7 +43,7 @@ MOST_AT_ONCE = 10_000
 
 
 class Client:
-    """Enqueues, and holds the nouns: jobs, dead letters, queues, tasks, tenants, limits, breakers, keys, …."""
+    """Enqueues, and holds the nouns: jobs, dead letters, queues, routes, tasks, tenants, limits, breakers, keys, …."""
 
     def __init__(
         self,
@@ -56,7 +58,9 @@ class Client:
     ) -> None:
         self._store = store
         self._routing = routing or Routing(())
+        self.heard = HeardRoutes(store, clock=clock)
         self._config = config
+        self._monotonic = clock.monotonic  # every enqueue asks it, to learn that nothing is due
         self._telemetry = telemetry
         self._on_enqueued = on_enqueued
         self._enqueuer = Enqueuer(store, config, clock=clock, telemetry=telemetry)
@@ -66,7 +70,8 @@ class Client:
         bounds = {name: each.concurrency for name, each in config.queue_options.items() if each.concurrency is not None}
         self.jobs = Jobs(store, registry, acts, poll_s=config.poll_s, bounds=bounds)
         self.dead = DeadLetters(store, self.jobs, registry, config, acts)
-        self.queues = Queues(operator, partial(_queues_of, registry, config))
+        self.queues = Queues(operator, partial(_queues_of, registry, config, self._routing, self.heard))
+        self.routes = Routes(operator, registry, self._routing, self.heard)
         self.tasks = Tasks(operator, registry)
         self.tenants = Tenants(operator)
         self.limits = Limits(operator, registry)
@@ -79,15 +84,18 @@ class Client:
         await self.endings.start()
 
     async def close(self) -> None:
+        await self.heard.close()
         await self._enqueuer.close()
         await self.endings.stop()
 
     async def enqueue(self, request: Request) -> JobHandle[Any]:
         """One job, committed when this returns; or inserted into the transaction of its connection."""
         if request.options.connection is not None:
-            [handle] = await self._enlist(self.enlist_one(request, blocking=False), [request])
+            [handle] = await self._enlist(await self.enlist_one(request, blocking=False), [request])
             return handle
-        job = build_job(request, self._config, self._routing if self._routing.in_use else None)
+        if self._monotonic() >= self.heard.due_at:
+            await self.heard.look()
+        job = self._job(request)
         job_id = await self._enqueuer.enqueue(job, wait_s=self._wait_s(request.options.wait_s))
         if self._on_enqueued is not None and job_id == job.id:
             await self._on_enqueued([job])
@@ -96,22 +104,24 @@ class Client:
     async def enqueue_many(self, requests: Sequence[Request], *, connection: object = None) -> list[JobHandle[Any]]:
         """All of them in one transaction, or none; handles in order. A bad item is named by its index."""
         if connection is not None:
-            return await self._enlist(self.enlist_many(requests, connection, blocking=False), requests)
-        jobs = self._build(requests, None)
+            return await self._enlist(await self.enlist_many(requests, connection, blocking=False), requests)
+        jobs = await self._build(requests, None)
         wait_s = min(map(self._wait_s, {request.options.wait_s for request in requests}), default=0.0)
         ids = await self._enqueuer.enqueue_many(jobs, wait_s=wait_s)
         if self._on_enqueued is not None:
             await self._on_enqueued([job for job, job_id in zip(jobs, ids, strict=True) if job.id == job_id])
         return self.handles(ids, requests)
 
-    def enlist_one(self, request: Request, *, blocking: bool) -> Enlistment:
+    async def enlist_one(self, request: Request, *, blocking: bool) -> Enlistment:
         """One job, to be brought into the transaction of the connection that its options name."""
+        if self._monotonic() >= self.heard.due_at:
+            await self.heard.look()
         jobs, connection = [self._job(request)], request.options.connection
         return self._enlistment(jobs, connection, blocking=blocking, numbered=False)
 
-    def enlist_many(self, requests: Sequence[Request], connection: object, *, blocking: bool) -> Enlistment:
+    async def enlist_many(self, requests: Sequence[Request], connection: object, *, blocking: bool) -> Enlistment:
         """Jobs to be brought into the transaction of a connection."""
-        jobs = self._build(requests, connection)
+        jobs = await self._build(requests, connection)
         return self._enlistment(jobs, connection, blocking=blocking, numbered=True)
 
     def _enlistment(self, jobs: Sequence[NewJob], connection: object, *, blocking: bool, numbered: bool) -> Enlistment:
@@ -131,7 +141,7 @@ class Client:
         await enlistment.follow()
         return self.handles(ids, requests, enlisted=True)
 
-    def _build(self, requests: Sequence[Request], connection: object) -> list[NewJob]:
+    async def _build(self, requests: Sequence[Request], connection: object) -> list[NewJob]:
         if not isinstance(requests, Sequence) or isinstance(requests, Request):
             raise InvalidArguments(f"enqueue_many needs a list of requests, not {type(requests).__name__}")
         if len(requests) > MOST_AT_ONCE:
@@ -139,6 +149,8 @@ class Client:
                 f"enqueue_many: {len(requests):,} requests were given, at most {MOST_AT_ONCE:,} go into one "
                 "transaction; send them in several calls"
             )
+        if self._monotonic() >= self.heard.due_at:
+            await self.heard.look()
         jobs = []
         for index, request in enumerate(requests):
             if not isinstance(request, Request):
@@ -157,7 +169,9 @@ class Client:
         return jobs
 
     def _job(self, request: Request) -> NewJob:
-        return build_job(request, self._config, self._routing if self._routing.in_use else None)
+        """Of a call that comes just now: somebody has looked what operators say, if that was due."""
+        routing, operators = self._routing, self.heard.patterns
+        return build_job(request, self._config, routing if routing.in_use or operators.rules else None, operators)
 
     def _wait_s(self, wait_s: float | Unset) -> float:
         return 0.0 if self._on_enqueued is not None else given(wait_s, self._config.wait_s)
@@ -175,7 +189,8 @@ class Client:
         return JobHandle(job_id, self, decode, enlisted=enlisted, existing=existing)
 
 
-def _queues_of(registry: Registry, config: Config) -> set[str]:
+def _queues_of(registry: Registry, config: Config, routing: Routing, heard: HeardRoutes) -> set[str]:
     """The queues that this app has heard of by itself."""
-    routed = {rule.route.queue for rule in config.rules if not isinstance(rule.route.queue, Unset)}
+    rules = (*routing.patterns.rules, *heard.patterns.rules)
+    routed = {rule.route.queue for rule in rules if not isinstance(rule.route.queue, Unset)}
     return {task.options.queue for task in registry} | config.queue_options.keys() | config.served.keys() | routed

@@ -1,7 +1,7 @@
 """Where one call's job goes: queue, priority and tenant, from the first level that says each.
 
-The levels: the call's own options, the app's routers, patterns over the task's name, the task's options. An app without
-routers and patterns never comes here, unless a task names its tenant.
+The levels: the call's own options, the app's routers, patterns over the task's name (those of operators first), the
+task's options. Where there are neither routers nor patterns nobody comes here, unless a task names its tenant.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from holdfast.core.errors import HoldfastError, InvalidOptions, RoutingFailed
 from holdfast.core.names import check_name
@@ -60,6 +60,28 @@ class Placement(NamedTuple):
     tenant: Said
 
 
+class Patterns:
+    """Rules in the order in which they are asked, and which of them concern a task."""
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self.rules = by_weight(rules)
+        self._matching: dict[str, tuple[Rule, ...]] = {}
+
+    def matching(self, task: str) -> tuple[Rule, ...]:
+        """Those that match its name, the most specific first."""
+        if not self.rules:
+            return ()
+        found = self._matching.get(task)
+        if found is None:
+            if len(self._matching) >= _MOST_NAMES:
+                self._matching.clear()
+            found = self._matching[task] = tuple(rule for rule in self.rules if rule.matches(task))
+        return found
+
+
+NO_PATTERNS: Final = Patterns()
+
+
 class Routing:
     """An app's routers and patterns."""
 
@@ -67,17 +89,16 @@ class Routing:
         self._given = tuple(rules)
         self._added: list[Rule] = []
         self._routers: list[Router] = []
-        self._rules: tuple[Rule, ...] = by_weight(self._given)
-        self._matching: dict[str, tuple[Rule, ...]] = {}
-        self.in_use = bool(self._rules)
+        self.patterns = Patterns(self._given)
+        """Of settings and code."""
+        self.in_use = bool(self._given)
 
     def add_rule(self, rule: Rule) -> None:
         """A pattern from code; the same pattern in the settings goes before it."""
         if any(rule.pattern == each.pattern for each in self._added):
             raise InvalidOptions(f"route {rule.pattern!r}: was given before; one pattern has one route")
         self._added.append(rule)
-        self._rules, self.in_use = by_weight((*self._given, *self._added)), True
-        self._matching.clear()
+        self.patterns, self.in_use = Patterns((*self._given, *self._added)), True
 
     def add_router(self, router: Router) -> None:
         """Routers are asked in the order in which they were added; the first that answers decides."""
@@ -89,8 +110,11 @@ class Routing:
         self._routers.append(router)
         self.in_use = True
 
-    def place(self, request: Request, task: TaskOptions) -> Placement:
-        """Ask level by level. RoutingFailed names the router, or the tenant's function, that is at fault."""
+    def place(self, request: Request, task: TaskOptions, operators: Patterns = NO_PATTERNS) -> Placement:
+        """Ask level by level. RoutingFailed names the router, or the tenant's function, that is at fault.
+
+        `operators`: what they have set at run time, however specific what settings and code say may be.
+        """
         options, said_by = request.options, task.said_by
         tenant = _tenant(request, task)
         queue = None if isinstance(options.queue, Unset) else Said(options.queue, "the call")
@@ -98,21 +122,13 @@ class Routing:
         if (queue is None or priority is None) and self._routers:
             queue, priority = self._ask(request, tenant.value, queue, priority)
         if queue is None or priority is None:
-            for rule in self._rules_for(request.task):
+            for rule in (*operators.matching(request.task), *self.patterns.matching(request.task)):
                 queue, priority = _filled(queue, priority, rule.route, f"pattern {rule.pattern!r} ({rule.origin})")
         return Placement(
             queue or Said(task.queue, said_by.get("queue", "built in")),
             priority or Said(task.priority, said_by.get("priority", "built in")),
             tenant,
         )
-
-    def _rules_for(self, task: str) -> tuple[Rule, ...]:
-        found = self._matching.get(task)
-        if found is None:
-            if len(self._matching) >= _MOST_NAMES:
-                self._matching.clear()
-            found = self._matching[task] = tuple(rule for rule in self._rules if rule.matches(task))
-        return found
 
     def _ask(self, request: Request, tenant: str, queue: Said | None, priority: Said | None) -> _Filled:
         options = request.options

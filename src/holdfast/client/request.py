@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from holdfast.client.arguments import Signature, encode_call, encode_json
 from holdfast.client.gating import Flow
-from holdfast.client.placing import Placement, Routing
+from holdfast.client.placing import NO_PATTERNS, Patterns, Placement, Routing
 from holdfast.config import Config
 from holdfast.core.gates import Gate
 from holdfast.core.ids import new_job_id
@@ -34,8 +34,11 @@ class Request(NamedTuple):
     """None: known by name only, so its arguments are not checked here."""
 
 
-def build_job(request: Request, config: Config, routing: Routing | None = None) -> NewJob:
-    """Check, encode and say where it goes; nothing has been stored when this raises."""
+def build_job(
+    request: Request, config: Config, routing: Routing | None = None, operators: Patterns = NO_PATTERNS
+) -> NewJob:
+    """Check, encode and say where it goes; nothing has been stored when this raises. Operators' patterns go by way of
+    the routing: with them there has to be one."""
     task, args, kwargs, options, signature = request
     if signature is not None:
         defaults = signature.task.options
@@ -49,7 +52,7 @@ def build_job(request: Request, config: Config, routing: Routing | None = None) 
         # By place, as everybody passes here: by name it takes twice as long.
         return NewJob(new_job_id(), task, defaults.queue, defaults.priority, payload, "", None, max_attempts)
     if is_placed:
-        (queue, _), (priority, _), (tenant, _) = (routing or _NO_ROUTING).place(request, defaults)
+        (queue, _), (priority, _), (tenant, _) = (routing or _NO_ROUTING).place(request, defaults, operators)
     else:
         queue, priority = given(options.queue, defaults.queue), given(options.priority, defaults.priority)
         tenant = given(options.tenant, "")
@@ -95,10 +98,11 @@ def once_of_call(request: Request) -> Once | None:
     return given(request.options.once, defaults.once)
 
 
-def placement_of(request: Request, config: Config, routing: Routing) -> Placement:
+def placement_of(request: Request, config: Config, routing: Routing, operators: Patterns = NO_PATTERNS) -> Placement:
     """Where the job of a call would go, and why; checked as an enqueue is."""
-    build_job(request, config, routing)
-    return routing.place(request, _UNKNOWN_TASK if request.signature is None else request.signature.task.options)
+    build_job(request, config, routing, operators)
+    task = _UNKNOWN_TASK if request.signature is None else request.signature.task.options
+    return routing.place(request, task, operators)
 
 
 _UNKNOWN_TASK = TaskOptions()

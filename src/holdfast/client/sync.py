@@ -34,6 +34,7 @@ from holdfast.client.keys import Keys
 from holdfast.client.limits import Limits
 from holdfast.client.place import Place, refuse_on_a_loop
 from holdfast.client.queues import Queues, Workers
+from holdfast.client.routes import Routes
 from holdfast.client.tasks import Tasks
 from holdfast.client.tenants import Tenants
 from holdfast.core.durations import Seconds
@@ -123,11 +124,13 @@ class Sync:
             handles = self.enlist(lambda client: client.enlist_many(requests, connection, blocking=True), requests)
         return [SyncJobHandle(self, handle) for handle in handles]
 
-    def enlist(self, make: Callable[[Client], Enlistment], requests: Sequence[Request]) -> list[JobHandle[Any]]:
+    def enlist(
+        self, make: Callable[[Client], Coroutine[Any, Any, Enlistment]], requests: Sequence[Request]
+    ) -> list[JobHandle[Any]]:
         """Bring jobs into the transaction of a connection that blocks, in this thread, which is its owner's."""
 
         async def prepare(client: Client) -> tuple[Client, Enlistment]:
-            enlistment = make(client)
+            enlistment = await make(client)
             await enlistment.prepare()
             return client, enlistment
 
@@ -151,6 +154,11 @@ class Sync:
     def queues(self) -> Blocking:
         """`hf.queues`, its methods as ordinary functions."""
         return Blocking(self, lambda client: client.queues, Queues)
+
+    @property
+    def routes(self) -> Blocking:
+        """`hf.routes`, its methods as ordinary functions."""
+        return Blocking(self, lambda client: client.routes, Routes)
 
     @property
     def tasks(self) -> Blocking:

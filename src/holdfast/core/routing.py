@@ -15,6 +15,11 @@ from holdfast.core.unset import UNSET, Unset
 _REFUSED: Final = re.compile(r"[^A-Za-z0-9_.<>:*-]")
 _LONGEST: Final = 200
 
+OPERATOR: Final = "operator"
+"""The origin of rules that are set at run time."""
+MOST_AT_RUN_TIME: Final = 1_000
+"""So many patterns can be set at run time: every producer reads them, again and again."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
@@ -81,6 +86,13 @@ def check_pattern(pattern: object) -> str:
     return pattern
 
 
+def parse_rule(pattern: object, origin: str, *, queue: object = None, priority: object = None) -> Rule:
+    """One rule; None: nothing is said of it."""
+    pattern = check_pattern(pattern)
+    given = {name: said for name, said in (("queue", queue), ("priority", priority)) if said is not None}
+    return Rule(pattern, _made(pattern, given), origin)
+
+
 def parse_routes(table: object, origin: str) -> tuple[Rule, ...]:
     """The rules of a table: `"payments.*" = "money"`, or `{ queue = "money", priority = "high" }`."""
     if not isinstance(table, Mapping):
@@ -95,6 +107,10 @@ def _route(pattern: str, said: Any) -> Route:
         raise InvalidOptions(
             f"route {pattern!r}: {said!r:.80} is not a queue's name, nor a table with queue, priority or both"
         )
+    return _made(pattern, said)
+
+
+def _made(pattern: str, said: Mapping[str, Any]) -> Route:
     try:
         return Route(**said)
     except InvalidOptions as error:

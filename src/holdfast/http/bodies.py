@@ -17,9 +17,11 @@ from holdfast.http.http_limits import MOST_IDS, MOST_LISTED, MOST_SUBMITTED
 
 _QUEUE: Final = r"^[A-Za-z0-9_.-]+$"
 _TASK: Final = r"^[A-Za-z0-9_.<>:-]+$"
+_PATTERN: Final = r"^[A-Za-z0-9_.<>:*-]+$"
 
 QueueName = Annotated[str, Field(min_length=1, max_length=64, pattern=_QUEUE)]
 TaskName = Annotated[str, Field(min_length=1, max_length=200, pattern=_TASK)]
+Pattern = Annotated[str, Field(min_length=1, max_length=200, pattern=_PATTERN)]
 Why = Annotated[str, Field(min_length=1, max_length=500, pattern=TEXT)]
 Priority = Annotated[
     int,
@@ -44,6 +46,9 @@ JobIdPath = Annotated[UUID, Path(description="The job's id.")]
 QueuePath = Annotated[str, Path(min_length=1, max_length=64, pattern=_QUEUE, description="The queue's name.")]
 TaskPath = Annotated[str, Path(min_length=1, max_length=200, pattern=_TASK, description="The task's name.")]
 NamePath = Annotated[str, Path(min_length=1, max_length=200, pattern=TEXT, description="Its name.")]
+PatternQuery = Annotated[
+    str, Query(min_length=1, max_length=200, pattern=_PATTERN, description="The very pattern that was set.")
+]
 LimitQuery = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 
 
@@ -204,6 +209,14 @@ class FiguresBody(Body):
     )
     window_s: Span | None = Field(default=None, description="Within so many seconds.")
     open_for_s: Span | None = Field(default=None, description="For so many seconds.")
+
+
+class RouteBody(Body):
+    """A pattern over names of tasks, and where their jobs go; what is left out stays as it is."""
+
+    pattern: Pattern = Field(description="`*` stands for any characters.", examples=["reports.*"])
+    queue: QueueName | None = Field(default=None, description="Another queue than settings and tasks say.")
+    priority: Priority | None = Field(default=None, description="0 to 9, or a name; 9 is the most urgent.")
 
 
 class WatermarksBody(Body):

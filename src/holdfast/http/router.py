@@ -16,12 +16,12 @@ from holdfast.http.door import Door
 from holdfast.http.http_limits import HttpLimits
 from holdfast.http.known_queues import KnownQueues
 from holdfast.http.route_table import Spec
-from holdfast.http.routes import batches, dead, flow, insight, jobs, queues, submitting
+from holdfast.http.routes import batches, dead, flow, insight, jobs, placing, queues, submitting
 from holdfast.http.sites import check_origins
 from holdfast.http.streams import Streams
 from holdfast.http.waits import Waits
 
-_MODULES = (submitting, jobs, batches, dead, queues, flow, insight, watching)
+_MODULES = (submitting, jobs, batches, dead, queues, placing, flow, insight, watching)
 SPECS: tuple[Spec, ...] = tuple(spec for module in _MODULES for spec in module.routes.specs)
 ROOT_SPECS: tuple[Spec, ...] = tuple(watching.root_routes.specs)
 

@@ -19,6 +19,7 @@ from holdfast.core.gates import Gate, Place, Rules
 from holdfast.core.job import JobId
 from holdfast.core.rate import Pace
 from holdfast.stores.api_keys import ApiKeyStore
+from holdfast.stores.routes import RouteStore
 
 
 class Served(NamedTuple):
@@ -119,14 +120,14 @@ class SettingChange(NamedTuple):
     at: datetime
     by: str
     what: str
-    """As in `queue`, `tenant`, `limit`, `pause`, `breaker`."""
+    """As in `queue`, `tenant`, `limit`, `pause`, `breaker`, `route`."""
     name: str
     before: dict[str, Any] | None
     after: dict[str, Any] | None
 
 
-class FlowStore(ApiKeyStore, Protocol):
-    """What flow control needs of a store; and the keys of those who operate it from elsewhere."""
+class FlowStore(ApiKeyStore, RouteStore, Protocol):
+    """What flow control needs of a store; where jobs go; and the keys of those who operate it from elsewhere."""
 
     async def rules(self) -> Rules:
         """What operators have said about limits, rates and pauses."""

@@ -35,6 +35,7 @@ VERBS: Final = (
     "set_breaker",
     "set_breaker_figures",
     "set_tenant_weight",
+    "set_route",
     "move_jobs",
     "add_api_key",
     "rotate_api_key",

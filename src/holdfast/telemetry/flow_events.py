@@ -17,7 +17,8 @@ class QueueSettingsIgnored:
 
 @dataclass(frozen=True, slots=True)
 class SettingChanged:
-    """Somebody has changed, from this process, what all processes go by: a queue, task, tenant, limit or breaker."""
+    """Somebody has changed, from this process, what all processes go by: a queue, route, task, tenant, limit or
+    breaker."""
 
     name: ClassVar[str] = "setting.changed"
     what: str

@@ -111,6 +111,10 @@ async def _set_tenant_weight(cast: Cast, _: Sequence[UUID]) -> None:
     await cast.hf.tenants.set_weight("acme", 3.0, by="somebody")
 
 
+async def _set_route(cast: Cast, _: Sequence[UUID]) -> None:
+    await cast.hf.routes.set("nobody.*", queue="elsewhere", by="somebody")
+
+
 async def _move(cast: Cast, jobs: Sequence[UUID]) -> None:
     await cast.hf._open_store().move_jobs(jobs, queue="default", priority=9)
 
@@ -151,6 +155,7 @@ DEEDS: dict[str, Callable[[Cast, Sequence[UUID]], Awaitable[None]]] = {
     "set_breaker": _set_breaker,
     "set_breaker_figures": _set_breaker_figures,
     "set_tenant_weight": _set_tenant_weight,
+    "set_route": _set_route,
     "move_jobs": _move,
     "add_api_key": _add_key,
     "rotate_api_key": _rotate_key,

@@ -135,6 +135,7 @@ async def get_task(call: Called, task: TaskPath) -> TaskView:
 async def explain_routing(call: Called, body: Submission) -> PlacementView:
     """Where the job of a submission would go, and who says so. Stores nothing."""
     task = task_of(call, body).options(**options_of(call, body, None, None))
+    await call.hf.routes.look()
     place = call.hf.placement(task.request(*body.args, **body.kwargs))
     call.caller.check_queue(place.queue.value)
     return PlacementView(queue=_said(place.queue), priority=_said(place.priority), tenant=_said(place.tenant))
@@ -163,7 +164,7 @@ async def list_changes(
     limit: Annotated[int, Query(ge=1, le=1000, description="How many at most.")] = 100,
     before: Annotated[int | None, Query(ge=1, le=2**62, description="`next` of the page before.")] = None,
 ) -> ChangesView:
-    """Who changed what of queues, tenants, limits, breakers and keys, and who did what to jobs; newest first."""
+    """Who changed what of queues, routes, tenants, limits, breakers, keys, and who did what to jobs; newest first."""
     found = await call.hf.audit.list(limit=limit, before=before)
     changes = [ChangeView(**each._asdict()) for each in found]
     return ChangesView(changes=changes, next=found[-1].number if len(found) == limit else None)

@@ -158,7 +158,10 @@ async def _enqueue(call: Call, body: Submission, key: str | None, *, tag: str | 
     if body.queue is not None:
         await _check_known(call, body.queue)
     if call.caller.queues is not None:
-        call.caller.check_queue(call.hf.placement(request).queue.value)
+        await call.hf.routes.look()
+        queue = call.hf.placement(request).queue.value
+        call.caller.check_queue(queue)
+        task = task.options(queue=queue)  # what was allowed is what is done, whatever operators say meanwhile
     try:
         # Who stops to wait takes nothing back: it is asked again behind his back, for as long as the settings say.
         async with asyncio.timeout(call.api.limits.store_s + body.wait_s):

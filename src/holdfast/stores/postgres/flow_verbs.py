@@ -12,13 +12,16 @@ from holdfast.core.errors import StoreUnavailable
 from holdfast.core.gates import Place, Rules
 from holdfast.core.job import JobId
 from holdfast.core.rate import Pace
+from holdfast.core.routing import MOST_AT_RUN_TIME, Rule
 from holdfast.stores.base import Hint
 from holdfast.stores.flow import BreakerInfo, Circumstances, GateInfo, Position, Served, SettingChange
-from holdfast.stores.postgres import breakers, moving, rules, serving
+from holdfast.stores.postgres import breakers, moving, routes, rules, serving
 from holdfast.stores.postgres.engine import Engine
 from holdfast.stores.postgres.gates import Gates
 from holdfast.stores.postgres.transaction import Tx
 from holdfast.stores.postgres.wakeups import Wakeups
+from holdfast.stores.route_rows import rules_of_rows
+from holdfast.stores.routes import Rerouted
 from holdfast.stores.rule_rows import rules_of
 
 T = TypeVar("T")
@@ -80,6 +83,16 @@ class FlowVerbs:
     async def set_tenant_weight(self, tenant: str, weight: float | None, *, by: str = "") -> None:
         setting = partial(rules.set_tenant_weight, tenant=tenant, weight=weight, by=by)
         await self._do("set_tenant_weight", setting)
+
+    async def routes(self) -> tuple[Rule, ...]:
+        # On the way to the gates, which producers use anyway, and where nobody waits for a lock.
+        return rules_of_rows(map(tuple, await self._engine.look("routes.all", MOST_AT_RUN_TIME)))
+
+    async def set_route(
+        self, pattern: str, *, queue: str | None, priority: int | None, by: str, only: Collection[str] | None = None
+    ) -> Rerouted:
+        setting = partial(routes.set_route, pattern=pattern, queue=queue, priority=priority, by=by, only=only)
+        return await self._do("set_route", setting)
 
     async def setting_changes(self, *, limit: int, before: int | None = None) -> list[SettingChange]:
         return await self._engine.snapshot(partial(rules.setting_changes, limit=limit, before=before))

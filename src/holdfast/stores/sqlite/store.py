@@ -24,6 +24,7 @@ from holdfast.core.gates import Place, Rules
 from holdfast.core.job import JobId, JobInfo, NewJob, WorkerId
 from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings
 from holdfast.core.rate import Pace
+from holdfast.core.routing import Rule
 from holdfast.core.settlement import Settlement, Verdict
 from holdfast.core.unique import Rekeyed
 from holdfast.core.worker import NewWorker, WorkerInfo
@@ -47,6 +48,7 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.dead import Replayed
 from holdfast.stores.flow import BreakerInfo, Circumstances, GateInfo, Position, Served, SettingChange
+from holdfast.stores.routes import Rerouted
 from holdfast.stores.sqlite import (
     api_keys,
     breakers,
@@ -60,6 +62,7 @@ from holdfast.stores.sqlite import (
     leader,
     moving,
     queues,
+    routes,
     rules,
     serve,
     settle,
@@ -285,6 +288,15 @@ class SqliteStore:
     async def set_paused(self, *, task: str | None = None, tenant: str | None = None, paused: bool, by: str) -> None:
         setting = partial(rules.set_paused, task=task, tenant=tenant, paused=paused, by=by)
         await self._writer.submit("set_paused", setting)
+
+    async def routes(self) -> tuple[Rule, ...]:
+        return await self._reader.query(routes.routes)
+
+    async def set_route(
+        self, pattern: str, *, queue: str | None, priority: int | None, by: str, only: Collection[str] | None = None
+    ) -> Rerouted:
+        setting = partial(routes.set_route, pattern=pattern, queue=queue, priority=priority, by=by, only=only)
+        return await self._writer.submit("set_route", setting)
 
     async def breakers(self) -> list[BreakerInfo]:
         return await self._reports.query(partial(breakers.breakers, now=self._clock.now()))
