@@ -248,8 +248,8 @@ def test_breakers_are_told_how_to_count(limited: Path) -> None:
     none = hold("breakers", "set", "bank", *app, cwd=limited)
     zero = hold("breakers", "set", "bank", "--failures", "0", *app, cwd=limited)
     audit = hold("audit", "--json", *store, cwd=limited)
-    assert declared.out == "bank\tclosed\t0\t0\t-\t5 in 60s, for 30s\tcode\n"
-    assert (changed.out, changed.err) == ("breaker bank opens at 20 in 60s, for 2.5s\n", "")
+    assert declared.out == "bank\tclosed\t0\t0\t-\tat 5 failures within 60s for 30s\tcode\n"
+    assert (changed.out, changed.err) == ("breaker bank opens at 20 failures within 60s for 2.5s\n", "")
     assert unknown.json == {
         "name": "bnak",
         "failures": None,
@@ -261,7 +261,7 @@ def test_breakers_are_told_how_to_count(limited: Path) -> None:
     bank, bnak = listed.json_lines
     assert (bank["failures"], bank["window_s"], bank["open_for_s"], bank["said_by"]) == (20, 60.0, 2.5, "operator")
     assert (bnak["failures"], bnak["window_s"]) == (None, 9.0)
-    assert cleared.out == "breaker bank opens as the code says\n"
+    assert cleared.out == "breaker bank counts as the code says\n"
     assert (again.code, again.err.splitlines()[0]) == (4, "holdfast: nothing is set for breaker 'bank'")
     assert (none.code, none.err.splitlines()[0]) == (2, "holdfast: nothing was given")
     assert (zero.code, "failures=0 must be a whole number from 1 to 1,000" in zero.err) == (2, True)

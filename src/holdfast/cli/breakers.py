@@ -12,7 +12,6 @@ from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import breaker_fields
 from holdfast.cli.output import Column
 from holdfast.cli.session import Session, command, noun
-from holdfast.core.breaker import NO_FIGURES
 from holdfast.stores.flow import BreakerInfo
 
 group = noun("Circuit breakers: whether they let jobs through, and how they count; open and close them.")
@@ -27,12 +26,11 @@ def _until(breaker: BreakerInfo) -> object:
     return None if until is None else datetime.fromtimestamp(until, UTC)
 
 
-def _opens_at(breaker: BreakerInfo) -> str | None:
-    """As far as it is known, which without an app is what operators have said."""
-    failures, window_s, open_for_s = (f"{value:g}" if value is not None else "?" for value in breaker.figures)
-    if breaker.figures == NO_FIGURES:
-        return None
-    return f"{failures} in {window_s}s, for {open_for_s}s"
+def _opens(breaker: BreakerInfo) -> str | None:
+    """When and for how long, as far as it is known, which without an app is what operators have said."""
+    words = ("at {:g} failures", "within {:g}s", "for {:g}s")
+    said = [word.format(value) for word, value in zip(words, breaker.figures, strict=True) if value is not None]
+    return " ".join(said) or None
 
 
 _COLUMNS = (
@@ -41,7 +39,7 @@ _COLUMNS = (
     Column[BreakerInfo]("waiting", lambda breaker: breaker.waiting, rank=1),
     Column[BreakerInfo]("failures", lambda breaker: len(breaker.state.recent), rank=2),
     Column[BreakerInfo]("until", _until, rank=3),
-    Column[BreakerInfo]("opens at", _opens_at, rank=4),
+    Column[BreakerInfo]("opens", _opens, rank=4),
     Column[BreakerInfo]("said by", lambda breaker: breaker.said_by or None, rank=5),
 )
 
@@ -53,7 +51,7 @@ async def list_breakers(session: Session) -> None:
     Those that have failed or were touched, and, with an app, those that its tasks declare. The phase is closed (jobs
     pass), open (they wait) or half_open (one at a time is let through, to try). How many failures open it, within which
     time, and for how long, is what operators say, or else the app. In a pipe, a line is: breaker, phase, waiting,
-    recent failures, open until, what it opens at, who says that.
+    recent failures, open until, when and for how long it opens, who says that.
 
     \b
     holdfast breakers list
@@ -122,7 +120,7 @@ async def set_figures(
         await hf.breakers.set(name, **given)
         [now] = [each for each in await hf.breakers.list() if each.name == name]
     fields = {key: breaker_fields(now)[key] for key in ("name", "failures", "window_s", "open_for_s", "said_by")}
-    session.out.done(f"breaker {name} opens at {_opens_at(now)}", fields)
+    session.out.done(f"breaker {name} opens {_opens(now)}", fields)
     if not is_known:
         session.out.note(f"note: no breaker called {name} has failed yet, or is declared by the app")
 
@@ -143,7 +141,7 @@ async def clear(session: Session, name: NameArgument) -> Exit:
             code=Exit.MISSING,
         )
     words = {"name": name, "failures": None, "window_s": None, "open_for_s": None}
-    session.out.done(f"breaker {name} opens as the code says", words)
+    session.out.done(f"breaker {name} counts as the code says", words)
     return Exit.OK
 
 
