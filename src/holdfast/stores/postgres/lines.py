@@ -56,6 +56,8 @@ class Outcome:
         """What has to be known of lanes when others are let go there."""
         self.tags: list[tuple[JobId, int]] = []
         """Those who stay, by another tag than the one that they brought."""
+        self.spare: list[tuple[Place, Lane, str, int]] = []
+        """Tags that nobody used, for those of their tenants who were not read."""
         self.due: dict[Place, float | None] = {}
         """When to look at the gates again that were served."""
         self.over: set[Place] = set()
@@ -95,6 +97,8 @@ class _Lane:
         self._tenants: defaultdict[str | None, list[Record]] = defaultdict(list)
         for row in sorted(rows, key=lambda row: row["seq"]):
             self._tenants[row["lane_tenant"] if row["line"] else None].append(row)
+        self.spare: list[tuple[str, int]] = []
+        """Tags of tenants that nobody has used, where others of them may wait."""
         self._tags = {tenant: sorted(row["line"] for row in rows) for tenant, rows in self._tenants.items()}
 
     def next(self) -> tuple[Record, int] | None:
@@ -109,7 +113,9 @@ class _Lane:
         """The next one has left; without using a tag, there is one less to come."""
         tenant = row["lane_tenant"] if row["line"] else None
         self._tenants[tenant].pop(0)
-        self._tags[tenant].pop(0 if by_its_tag else -1)
+        tag = self._tags[tenant].pop(0 if by_its_tag else -1)
+        if tenant is not None and self.full and not by_its_tag:
+            self.spare.append((tenant, tag))
         if not self._tenants[tenant]:
             del self._tenants[tenant]
 
@@ -134,6 +140,7 @@ def judge(
     until = _go_along(place, turns, lanes, held, line, limit=limit)
     line.turns += [(place, lane, known) for lane, known in turns.changes().items()]
     line.tags += [given for each in lanes.values() for given in each.given()]
+    line.spare += [(place, lane, *spare) for lane, each in lanes.items() for spare in each.spare]
     return until
 
 
