@@ -24,7 +24,8 @@ WITH t AS (UPDATE holdfast.timer SET queue = coalesce($2, queue) WHERE ctid = AN
 SELECT job_id FROM t UNION ALL SELECT job_id FROM b
 
 -- name: parked
-SELECT job_id, queue FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
+SELECT job_id, queue, reason, key, priority, tenant, line FROM holdfast.parked WHERE job_id = ANY ($1)
+FOR UPDATE SKIP LOCKED
 
 -- name: move_parked
 UPDATE holdfast.parked p SET queue = m.queue, priority = m.priority, tag = m.tag, seq = p.seq % 4611686018427387904

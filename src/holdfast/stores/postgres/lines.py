@@ -1,5 +1,5 @@
 """Those who wait at a gate, as they were read: who may go, each in its turn, and what becomes of the others. Nothing is
-written here."""
+written here but tags of those who have left."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ from holdfast.core.gates import (
 from holdfast.core.gates_text import read_gates
 from holdfast.core.job import JobId
 from holdfast.core.queue import QueueSettings
+from holdfast.core.tenancy import FURTHEST_TAG
 from holdfast.core.turns import CLOCK, InLine, Remembered, Turns, remembered_of
 from holdfast.stores.postgres.holding import Held, places_for
 from holdfast.stores.queue_rows import from_row, share_in_line
 
 if TYPE_CHECKING:
     from asyncpg import Record
+
+    from holdfast.stores.postgres.transaction import Tx
 
 _SOON_S, _AGAIN_S = 0.001, 5.0
 
@@ -123,6 +126,13 @@ class _Lane:
         """Those who have another tag now than the one that they brought."""
         pairs = [pair for tenant, rows in self._tenants.items() for pair in zip(rows, self._tags[tenant], strict=True)]
         return [(row["job_id"], tag) for row, tag in pairs if row["line"] != tag]
+
+
+async def hand_down(tx: Tx, rows: Sequence[Record]) -> None:
+    """These have left the lines where they waited, without using their tags: they are for others of their tenants."""
+    columns = ("reason", "key", "queue", "priority", "tenant", "line")
+    left = [tuple(row[each] for each in columns) for row in rows if 0 < row["line"] < FURTHEST_TAG]
+    await tx.many("serving.hand_down_tags", left)
 
 
 def judge(

@@ -69,6 +69,14 @@ def _tag(tx: Tx, statement: str, which: tuple[object, ...]) -> int | None:
     return tag if type(tag) is int and 0 <= tag < FURTHEST_TAG else None
 
 
+def hand_down(tx: Tx, line: tuple[str, str, str, int], tenant: str, tag: object) -> None:
+    """Somebody has left without using a tag: it goes to the one of its tenant that brought the largest."""
+    if type(tag) is int and 0 < tag < FURTHEST_TAG:
+        last, job_id = tx.db.execute(SQL["last"], (*line, tenant)).fetchone() or (0, b"")
+        if type(last) is int and last > tag:
+            tx.db.execute(SQL["give_tag"], (tag, job_id))
+
+
 class Waiter(NamedTuple):
     """One of a line."""
 
@@ -145,11 +153,7 @@ class Line:
 
     def went(self, waiter: Waiter) -> None:
         """It has left without using a tag: there is one less to come of its tenant, and its own is for others."""
-        if waiter.brought:
-            which = (*self._place, *waiter.lane, waiter.tenant)
-            last, job_id = self._tx.db.execute(SQL["last"], which).fetchone() or (0, b"")
-            if type(last) is int and last > waiter.brought:
-                self._tx.db.execute(SQL["give_tag"], (waiter.brought, job_id))
+        hand_down(self._tx, (*self._place, *waiter.lane), waiter.tenant, waiter.brought)
 
     def keep(self) -> None:
         """Write down whose turn it is now."""
