@@ -151,6 +151,14 @@ OF_LINES = (
         ("tests/attacks/test_sqlite_long_lines.py",),
     ),
     Ablation(
+        "gates",
+        "SQLite: a look at a few ends where all have to stay",
+        SQLITE + "serve.py",
+        "            line.leave(waiter)  # others may pass: it may be of a smaller size, and nobody comes for it\n",
+        "            line.leave(waiter)\n            gone += 1\n",
+        ON_SQLITE,
+    ),
+    Ablation(
         "P9",
         "SQLite: who is cancelled at a gate leaves his turn to his tenant",
         SQLITE + "waiting.py",

@@ -131,7 +131,7 @@ class _Lane:
 async def hand_down(tx: Tx, rows: Sequence[Record]) -> None:
     """These have left the lines where they waited, without using their tags: they are for others of their tenants."""
     columns = ("reason", "key", "queue", "priority", "tenant", "line")
-    left = [tuple(row[each] for each in columns) for row in rows if 0 < row["line"] < FURTHEST_TAG]
+    left = [tuple(row[each] for each in columns) for row in rows if 0 < (row.get("line") or 0) < FURTHEST_TAG]
     await tx.many("serving.hand_down_tags", left)
 
 

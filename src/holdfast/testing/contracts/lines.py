@@ -384,3 +384,17 @@ async def check_very_many_lanes_that_nobody_claims_from_keep_nobody_waiting(stor
     await finish(store, runs[0])
     await serve(store)
     assert await states(store, waiting) == [State.READY]
+
+
+async def check_a_look_at_a_few_ends_where_all_have_to_stay(store: Store) -> None:
+    """Else the gate is due again at once, for ever."""
+    sizes = SlotGate("shared", 2), SlotGate("shared", 1)
+    lanes = [Lane(f"a{number}", LANE.priority) for number in range(3)]
+    run = await start(store, gates=sizes[:1])
+    await insert(store, *(a_job(gates=sizes[1:], queue=lane.queue) for lane in lanes))
+    assert await drain(store, run.worker, *lanes) == []
+    for lane in lanes:
+        await store.set_queue(lane.queue, QueueSettings(paused=True), only=("paused",))
+    await store.set_limit("other", size=9, pace=None, by="me")  # all are looked after
+    found = [await store.serve_gates(limit=len(lanes)) for _ in range(5)]
+    assert found[-1].next_due_in_s != 0, "nobody can go"
