@@ -35,6 +35,13 @@ CLOCK: Final = Lane("", -1)
 """Under this, as if it were a lane that is due now, the clock is remembered."""
 
 
+def looked_at(share: float | None, due: object) -> tuple[int, float]:
+    """The order in which lanes are looked at where there are more than can be: those that have just come and those that
+    are due first, before those of weight 0, before those that nobody comes for."""
+    known = remembered_of(due, 0).due
+    return (2 if share is None else 0 if share else 1), -1.0 if known is None else known
+
+
 def remembered_of(due: object, reached: object) -> Remembered:
     """From a store; what makes no sense counts as not there."""
     return Remembered(

@@ -24,7 +24,8 @@ WITH t AS (UPDATE holdfast.timer SET queue = coalesce($2, queue) WHERE ctid = AN
 SELECT job_id FROM t UNION ALL SELECT job_id FROM b
 
 -- name: parked
-SELECT job_id, queue FROM holdfast.parked WHERE job_id = ANY ($1) FOR UPDATE SKIP LOCKED
+SELECT job_id, queue, reason, key, priority, tenant, line FROM holdfast.parked WHERE job_id = ANY ($1)
+FOR UPDATE SKIP LOCKED
 
 -- name: move_parked
 UPDATE holdfast.parked p SET queue = m.queue, priority = m.priority, tag = m.tag, seq = p.seq % 4611686018427387904
@@ -59,7 +60,7 @@ SELECT kind, key FROM holdfast.slot WHERE job_id = $1
 -- tenant, the jobs go by their places, each by the next of their tags. One after the other, by the index.
 SELECT (SELECT count(*) FROM (
             SELECT 1 FROM holdfast.parked x WHERE x.reason = p.reason AND x.key = p.key AND x.queue = p.queue
-                AND x.priority = p.priority AND (x.line, x.seq) < (t.line, CASE WHEN p.line = 0 THEN p.seq ELSE 0 END)
+                AND x.priority = p.priority AND (x.line, x.seq) < (coalesce(t.line, 0), coalesce(t.seq, p.seq))
             ORDER BY x.line, x.seq LIMIT $2) n),
        (SELECT count(*) FROM (
             SELECT 1 FROM holdfast.parked x WHERE x.reason = p.reason AND x.key = p.key
@@ -67,14 +68,14 @@ SELECT (SELECT count(*) FROM (
        + (SELECT count(*) FROM (
             SELECT 1 FROM holdfast.parked x WHERE x.reason = p.reason AND x.key = p.key
                 AND (x.queue, x.priority) > (p.queue, p.priority) ORDER BY x.queue, x.priority LIMIT $2) n)
-FROM holdfast.parked p CROSS JOIN LATERAL (
-    SELECT coalesce((
-        SELECT o.line FROM holdfast.parked o WHERE o.reason = p.reason AND o.key = p.key AND o.queue = p.queue
-            AND o.priority = p.priority AND o.tenant = p.tenant AND o.line > 0 ORDER BY o.line LIMIT 1
-        OFFSET (SELECT count(*) FROM (
-            SELECT 1 FROM holdfast.parked e WHERE e.reason = p.reason AND e.key = p.key AND e.queue = p.queue
-                AND e.priority = p.priority AND e.tenant = p.tenant AND e.line > 0 AND e.seq < p.seq
-            ORDER BY e.seq LIMIT $2) n)), 0) AS line) t
+FROM holdfast.parked p LEFT JOIN LATERAL (
+    SELECT o.line, o.seq FROM holdfast.parked o WHERE o.reason = p.reason AND o.key = p.key AND o.queue = p.queue
+        AND o.priority = p.priority AND o.tenant = p.tenant AND o.line > 0 AND o.line < (1::int8 << 60)
+    ORDER BY o.line LIMIT 1
+    OFFSET (SELECT count(*) FROM (
+        SELECT 1 FROM holdfast.parked e WHERE e.reason = p.reason AND e.key = p.key AND e.queue = p.queue
+            AND e.priority = p.priority AND e.tenant = p.tenant AND e.line >= 1 AND e.seq < p.seq
+        ORDER BY e.seq LIMIT $2) n)) t ON p.line > 0
 WHERE p.job_id = $1
 
 -- name: lately

@@ -45,7 +45,7 @@ SELECT j.task, j.queue, j.tenant, j.gates FROM (
     UNION
     SELECT p.job_id FROM whose w CROSS JOIN LATERAL (
         SELECT x.job_id FROM holdfast.parked x
-        WHERE x.reason = w.kind AND x.key = w.key AND x.queue = w.queue AND x.priority = w.priority AND x.line > 0
+        WHERE x.reason = w.kind AND x.key = w.key AND x.queue = w.queue AND x.priority = w.priority AND x.line >= 1
             AND (x.tenant, x.seq) > (w.tenant, -1) AND (x.tenant, x.seq) < (w.tenant, 9223372036854775807)
         ORDER BY x.tenant, x.seq LIMIT w.many) p
 ) n JOIN holdfast.job j ON j.id = ANY (ARRAY[n.job_id])
@@ -66,7 +66,7 @@ WITH head AS MATERIALIZED (
 ), first AS MATERIALIZED (
     SELECT p.*, NULL::int8 AS most, false AS cut FROM whose w CROSS JOIN LATERAL (
         SELECT x.* FROM holdfast.parked x
-        WHERE x.reason = $1 AND x.key = $2 AND x.queue = w.queue AND x.priority = w.priority AND x.line > 0
+        WHERE x.reason = $1 AND x.key = $2 AND x.queue = w.queue AND x.priority = w.priority AND x.line >= 1
             AND (x.tenant, x.seq) > (w.tenant, -1) AND (x.tenant, x.seq) < (w.tenant, 9223372036854775807)
         ORDER BY x.tenant, x.seq LIMIT w.many FOR UPDATE SKIP LOCKED) p
     WHERE p.job_id NOT IN (SELECT job_id FROM head)
@@ -87,6 +87,29 @@ LEFT JOIN holdfast.queue_setting s ON s.queue = p.queue
 -- name: give_tags
 UPDATE holdfast.parked p SET line = g.line FROM unnest($1::uuid[], $2::int8[]) AS g (job_id, line)
 WHERE p.job_id = ANY (ARRAY[g.job_id])
+
+-- name: hand_down_tags
+-- Tags of those who went on without using one, to those of their tenants who brought the largest and are in nobody's hand:
+-- else the others of a tenant would wait for as many turns of everybody else as have gone on.
+WITH spare AS MATERIALIZED (
+    SELECT g.*, row_number() OVER (PARTITION BY kind, key, queue, priority, tenant ORDER BY line) AS n
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::int2[], $5::text[], $6::int8[])
+        AS g (kind, key, queue, priority, tenant, line)
+), whose AS (
+    SELECT kind, key, queue, priority, tenant, count(*) AS many FROM spare GROUP BY kind, key, queue, priority, tenant
+), last AS MATERIALIZED (
+    SELECT w.kind, w.key, w.queue, w.priority, w.tenant, p.job_id, p.line FROM whose w CROSS JOIN LATERAL (
+        SELECT x.job_id, x.line FROM holdfast.parked x
+        WHERE x.reason = w.kind AND x.key = w.key AND x.queue = w.queue AND x.priority = w.priority AND x.line > 0
+            AND x.line < (1::int8 << 60) AND (x.tenant, x.line) > (w.tenant, 0)
+            AND (x.tenant, x.line) < (w.tenant, 1::int8 << 60)
+        ORDER BY x.tenant DESC, x.line DESC LIMIT w.many FOR UPDATE SKIP LOCKED) p
+), taker AS (
+    SELECT l.*, row_number() OVER (PARTITION BY kind, key, queue, priority, tenant ORDER BY line DESC) AS n FROM last l
+)
+UPDATE holdfast.parked p SET line = s.line
+FROM taker t JOIN spare s USING (kind, key, queue, priority, tenant, n)
+WHERE p.job_id = ANY (ARRAY[t.job_id]) AND t.line > s.line
 
 -- name: clock
 SELECT due, reached FROM holdfast.turn WHERE kind = $1 AND key = $2 AND queue = '' AND priority = -1

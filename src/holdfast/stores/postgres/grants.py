@@ -96,6 +96,7 @@ _SERVING = (
     "hold_gates",
     "look_after",
     "lanes_at",
+    "comes_last",
     "said",
     "is_alone",
     "take_slots",

@@ -1,5 +1,5 @@
 """Those who wait at a gate, as they were read: who may go, each in its turn, and what becomes of the others. Nothing is
-written here."""
+written here but tags of those who have left."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ from holdfast.core.gates import (
 from holdfast.core.gates_text import read_gates
 from holdfast.core.job import JobId
 from holdfast.core.queue import QueueSettings
+from holdfast.core.tenancy import FURTHEST_TAG
 from holdfast.core.turns import CLOCK, InLine, Remembered, Turns, remembered_of
 from holdfast.stores.postgres.holding import Held, places_for
 from holdfast.stores.queue_rows import from_row, share_in_line
 
 if TYPE_CHECKING:
     from asyncpg import Record
+
+    from holdfast.stores.postgres.transaction import Tx
 
 _SOON_S, _AGAIN_S = 0.001, 5.0
 
@@ -56,6 +59,8 @@ class Outcome:
         """What has to be known of lanes when others are let go there."""
         self.tags: list[tuple[JobId, int]] = []
         """Those who stay, by another tag than the one that they brought."""
+        self.spare: list[tuple[Place, Lane, str, int]] = []
+        """Tags that nobody used, for those of their tenants who were not read."""
         self.due: dict[Place, float | None] = {}
         """When to look at the gates again that were served."""
         self.over: set[Place] = set()
@@ -95,6 +100,8 @@ class _Lane:
         self._tenants: defaultdict[str | None, list[Record]] = defaultdict(list)
         for row in sorted(rows, key=lambda row: row["seq"]):
             self._tenants[row["lane_tenant"] if row["line"] else None].append(row)
+        self.spare: list[tuple[str, int]] = []
+        """Tags of tenants that nobody has used, where others of them may wait."""
         self._tags = {tenant: sorted(row["line"] for row in rows) for tenant, rows in self._tenants.items()}
 
     def next(self) -> tuple[Record, int] | None:
@@ -109,7 +116,9 @@ class _Lane:
         """The next one has left; without using a tag, there is one less to come."""
         tenant = row["lane_tenant"] if row["line"] else None
         self._tenants[tenant].pop(0)
-        self._tags[tenant].pop(0 if by_its_tag else -1)
+        tag = self._tags[tenant].pop(0 if by_its_tag else -1)
+        if tenant is not None and self.full and not by_its_tag:
+            self.spare.append((tenant, tag))
         if not self._tenants[tenant]:
             del self._tenants[tenant]
 
@@ -117,6 +126,13 @@ class _Lane:
         """Those who have another tag now than the one that they brought."""
         pairs = [pair for tenant, rows in self._tenants.items() for pair in zip(rows, self._tags[tenant], strict=True)]
         return [(row["job_id"], tag) for row, tag in pairs if row["line"] != tag]
+
+
+async def hand_down(tx: Tx, rows: Sequence[Record]) -> None:
+    """These have left the lines where they waited, without using their tags: they are for others of their tenants."""
+    columns = ("reason", "key", "queue", "priority", "tenant", "line")
+    left = [tuple(row[each] for each in columns) for row in rows if 0 < (row.get("line") or 0) < FURTHEST_TAG]
+    await tx.many("serving.hand_down_tags", left)
 
 
 def judge(
@@ -134,6 +150,7 @@ def judge(
     until = _go_along(place, turns, lanes, held, line, limit=limit)
     line.turns += [(place, lane, known) for lane, known in turns.changes().items()]
     line.tags += [given for each in lanes.values() for given in each.given()]
+    line.spare += [(place, lane, *spare) for lane, each in lanes.items() for spare in each.spare]
     return until
 
 

@@ -25,6 +25,7 @@ from holdfast.stores.flow import (
 )
 from holdfast.stores.gate_rows import places_of_rows
 from holdfast.stores.postgres.end import free_slots
+from holdfast.stores.postgres.lines import hand_down
 from holdfast.stores.postgres.serving import columns_of
 from holdfast.stores.postgres.tenants import tagged
 from holdfast.stores.postgres.transaction import Place, Tx
@@ -47,7 +48,7 @@ async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, prio
     their places, so that a repeated call is the same as one."""
     # Held first: from then on nobody else moves them, so that what is read next holds.
     free = {row["job_id"]: row["losses"] for row in await tx.fetch("moving.ready", job_ids)}
-    waiting_in = {row["job_id"]: row["queue"] for row in await tx.fetch("moving.parked", job_ids)}
+    lines = {row["job_id"]: row for row in await tx.fetch("moving.parked", job_ids)}
     lanes = {}
     for job_id, old_queue, old_priority, _ in await tx.fetch("moving.lanes", job_ids):
         lane = (old_queue if queue is None else queue, old_priority if priority is None else priority)
@@ -57,7 +58,7 @@ async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, prio
     if not wanted:
         return 0
     ready = [job_id for job_id in wanted if job_id in free]
-    parked = {job_id: waiting_in[job_id] for job_id in wanted if job_id in waiting_in}
+    parked = {job_id: lines[job_id]["queue"] for job_id in wanted if job_id in lines}
     moved = [*ready, *parked, *(row[0] for row in await tx.fetch("moving.shift", wanted, queue))]
     await tx.fetch("moving.bodies", moved, queue, priority)
     await free_slots(tx, ready)  # they were kept for their turn, which they give up
@@ -74,6 +75,7 @@ async def move_jobs(tx: Tx, job_ids: Sequence[JobId], *, queue: str | None, prio
         places = await tagged(tx, places)
     waiting, tails = places[: len(parked)], places[len(parked) :]
     await tx.many("moving.move_parked", [(p.job_id, p.queue, p.priority, p.tag) for p in waiting])
+    await hand_down(tx, [lines[job_id] for job_id in parked])
     numbers = [row[0] for row in await tx.fetch("moving.numbers", len(tails))]
     await tx.many(
         "moving.to_the_tail",

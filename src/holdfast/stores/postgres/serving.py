@@ -186,6 +186,7 @@ async def _write(tx: Tx, line: Outcome, again: set[Place], rules: Rules) -> None
     )
     await tx.many("serving.move", [(row["job_id"], *verdict.at) for row, verdict in line.moved])
     await tx.many("serving.give_tags", line.tags)
+    await tx.many("serving.hand_down_tags", [(*place, *lane, *spare) for place, lane, *spare in line.spare])
     await _keep_turns(tx, line)
     await tx.many("serving.fill", [(key, moment(full_at)) for key, full_at in line.full_at.items()])
     due = [

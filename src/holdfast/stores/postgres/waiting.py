@@ -9,6 +9,7 @@ from holdfast.core.job import JobId
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer, Hint, Promotion
 from holdfast.stores.postgres.end import Ending, end_jobs
+from holdfast.stores.postgres.lines import hand_down
 from holdfast.stores.postgres.transaction import Place, Tx
 
 #: How often a cancellation looks in vain for a job that is on the move, or in somebody's hands.
@@ -84,5 +85,6 @@ async def _end_waiting(tx: Tx, job_ids: Sequence[JobId], *, reason: str, queue: 
             tx.left_ready(row["queue"])
         elif row["state"] == State.PARKED:
             tx.parked(row["queue"], -1)
+    await hand_down(tx, left)
     await end_jobs(tx, [Ending(job_id, State.CANCELLED, attempt, reason=reason) for job_id, attempt, *_ in left])
     return [row["job_id"] for row in left]

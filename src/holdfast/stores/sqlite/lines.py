@@ -10,7 +10,7 @@ from holdfast.core.fairness import Lane
 from holdfast.core.gates import Candidate, Place
 from holdfast.core.gates_text import read_gates
 from holdfast.core.tenancy import FURTHEST_TAG, line_tag
-from holdfast.core.turns import CLOCK, LANES_AT_ONCE, NOTHING, InLine, Remembered, Turns, remembered_of
+from holdfast.core.turns import CLOCK, LANES_AT_ONCE, NOTHING, InLine, Remembered, Turns, looked_at, remembered_of
 from holdfast.stores.parking import BEHIND
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tenants import tenant_cost
@@ -69,6 +69,14 @@ def _tag(tx: Tx, statement: str, which: tuple[object, ...]) -> int | None:
     return tag if type(tag) is int and 0 <= tag < FURTHEST_TAG else None
 
 
+def hand_down(tx: Tx, line: tuple[str, str, str, int], tenant: str, tag: object) -> None:
+    """Somebody has left without using a tag: it goes to the one of its tenant that brought the largest."""
+    if type(tag) is int and 0 < tag < FURTHEST_TAG:
+        last, job_id = tx.db.execute(SQL["last"], (*line, tenant)).fetchone() or (0, b"")
+        if type(last) is int and last > tag:
+            tx.db.execute(SQL["give_tag"], (tag, job_id))
+
+
 class Waiter(NamedTuple):
     """One of a line."""
 
@@ -100,8 +108,8 @@ class Line:
         """Whether there are lanes that are not looked at."""
         for queue, priority, due, reached in _likely(rows, share_of) if self.cut else rows:
             lane = Lane(queue, priority)
-            (first,) = tx.db.execute(SQL["place"], (*place, *lane)).fetchone()
-            lanes[lane] = InLine(share_of(lane), first % BEHIND)
+            first = tx.db.execute(SQL["place"], (*place, *lane)).fetchone()
+            lanes[lane] = InLine(share_of(lane), _place(*first))
             if reached is not None:
                 remembered[lane] = remembered_of(due, reached)
         if len(lanes) > 1 and (clock := tx.db.execute(SQL["remembered"], (*place, *CLOCK)).fetchone()):
@@ -145,11 +153,7 @@ class Line:
 
     def went(self, waiter: Waiter) -> None:
         """It has left without using a tag: there is one less to come of its tenant, and its own is for others."""
-        if waiter.brought:
-            which = (*self._place, *waiter.lane, waiter.tenant)
-            last, job_id = self._tx.db.execute(SQL["last"], which).fetchone() or (0, b"")
-            if type(last) is int and last > waiter.brought:
-                self._tx.db.execute(SQL["give_tag"], (waiter.brought, job_id))
+        hand_down(self._tx, (*self._place, *waiter.lane), waiter.tenant, waiter.brought)
 
     def keep(self) -> None:
         """Write down whose turn it is now."""
@@ -162,14 +166,13 @@ class Line:
 
 
 def _likely(rows: list[tuple[Any, ...]], share_of: Callable[[Lane], float | None]) -> list[tuple[Any, ...]]:
-    """Of many lanes, those that have just come and those that are due first, before others that nobody claims from."""
-    found: list[tuple[Any, ...]] = []
-    for row in rows:
-        if share_of(Lane(row[0], row[1])) is not None:
-            found.append(row)
-            if len(found) == LANES_AT_ONCE:
-                return found
-    return found + [row for row in rows if row not in found][: LANES_AT_ONCE - len(found)]
+    """Of many lanes, those that are looked at."""
+    return sorted(rows, key=lambda row: looked_at(share_of(Lane(row[0], row[1])), row[2]))[:LANES_AT_ONCE]
+
+
+def _place(seq: object, job_id: bytes) -> int:
+    """Where that makes no sense, somewhere behind the others."""
+    return seq % BEHIND if type(seq) is int else int.from_bytes(job_id[:7], "big")
 
 
 def _line(row: tuple[Any, ...]) -> int:
@@ -184,6 +187,6 @@ def _waiter(lane: Lane, share: float | None, row: tuple[Any, ...], *, by: tuple[
     candidate = Candidate(task or "", lane.queue, tenant or "", read_gates(gates))
     priority = lane.priority if priority is None else priority
     standing = Standing(
-        job_id, lane.queue, priority, tag, seq % BEHIND, attempt, losses, crashes, candidate, parked=True
+        job_id, lane.queue, priority, tag, _place(seq, job_id), attempt, losses, crashes, candidate, parked=True
     )
     return Waiter(standing, lane, whose, share, _line(row), _line(by), by[0])

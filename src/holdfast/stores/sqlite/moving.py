@@ -13,7 +13,7 @@ from holdfast.stores.base import Hint
 from holdfast.stores.flow import Position
 from holdfast.stores.parking import BEHIND
 from holdfast.stores.sqlite.gates import free_slots
-from holdfast.stores.sqlite.lines import tag_in_line
+from holdfast.stores.sqlite.lines import hand_down, tag_in_line
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tenants import give_tags, mark_tenanted
 from holdfast.stores.sqlite.transaction import TailRow, Tx
@@ -71,12 +71,14 @@ def _to_the_tail(tx: Tx, rows: Sequence[TailRow]) -> None:
     tx.hints |= Hint.READY
 
 
-def _move_parked(tx: Tx, job_id: bytes, tenant: str, at: tuple[str, str], lane: Lane) -> None:
+def _move_parked(tx: Tx, job_id: bytes, tenant: str, was: tuple[str, str, str, int, str, int], lane: Lane) -> None:
     """Its tag says where it stood in its old lane; in the new one it stands at the tail. Where it waits it keeps its
-    place among the others of its tenant."""
+    place among the others of its tenant, and leaves its turn in the old lane to them."""
+    *_, old_tenant, old_tag = was
     [tag] = give_tags(tx, [(*lane, job_id, 0, 0, 0)])
-    line = tag_in_line(tx, at, lane, tag=tag, tenant=tenant)
+    line = tag_in_line(tx, was[:2], lane, tag=tag, tenant=tenant)
     tx.db.execute(SQL["set_parked"], (*lane, tenant, tag, BEHIND, line, job_id))
+    hand_down(tx, was[:4], old_tenant, old_tag)
 
 
 def position(db: sqlite3.Connection, job_id: JobId) -> Position | None:

@@ -141,20 +141,21 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
 
 
 def _go_along(tx: Tx, place: Place, line: Line, *, most: int) -> _Outcome:
-    unparked = moved = stayed = 0
+    unparked = moved = gone = 0
     kept_nothing = False
     again: list[float] = []
     usage = Usage(tx.now, rules=read_rules(tx.db))
-    for seen in range(most):
+    while gone < most:  # those who stay do not count: each is of another lane
         waiter = line.next(partial(read_usage, tx, usage))
         if waiter is None:
             # There are others, in lanes that were not looked at; nobody may go there where all of these had to stay.
-            return _Outcome(unparked, moved, tx.now if line.cut and seen > stayed else min(again, default=None))
+            return _Outcome(unparked, moved, tx.now if line.cut and gone else min(again, default=None))
         job, served = waiter.standing, waiter.share is not None
         if not job.candidate.task:
             unpark(tx, job)
             line.went(waiter)
             bury_headless(tx, job.job_id, job.attempt)
+            gone += 1
             continue
         # Nobody waits for a job that nobody comes for: it takes what it needs when it is claimed, or waits again.
         at_gates = usage if served else replace(usage, held=dict(usage.held), full_at=dict(usage.full_at))
@@ -169,8 +170,8 @@ def _go_along(tx: Tx, place: Place, line: Line, *, most: int) -> _Outcome:
             if served:
                 return _Outcome(unparked, moved, min(again, default=None))
             line.leave(waiter)  # others may pass: it may be of a smaller size, and nobody comes for it
-            stayed += 1
             continue
+        gone += 1
         if not isinstance(admission, Passed):
             hold_back(tx, job, _looked_after(tx, admission, untold=kept_nothing))
             line.went(waiter)

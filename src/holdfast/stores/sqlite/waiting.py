@@ -8,6 +8,7 @@ from holdfast.core.job import JobId
 from holdfast.core.state import State
 from holdfast.stores.base import CancelAnswer, Hint, Promotion
 from holdfast.stores.sqlite.end import Ending, bury_headless, end_jobs
+from holdfast.stores.sqlite.lines import hand_down
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.transaction import Tx
@@ -61,7 +62,9 @@ def _end_waiting(tx: Tx, job_id: bytes, *, reason: str) -> bool:
     if left := tx.db.execute(SQL["leave_ready"], (job_id,)).fetchone():
         tx.left_ready(left[1], 1)
     elif left := tx.db.execute(SQL["leave_parked"], (job_id,)).fetchone():
-        tx.left_parked(left[1], 1)
+        _, queue, barrier, key, priority, tenant, tag = left
+        tx.left_parked(queue, 1)
+        hand_down(tx, (barrier, key, queue, priority), tenant, tag)
     else:
         left = (
             tx.db.execute(SQL["leave_timer"], (job_id,)).fetchone()

@@ -180,6 +180,28 @@ async def check_who_goes_on_to_another_gate_leaves_its_turn_to_its_tenant(store:
     await finish(store, other)
 
 
+async def check_very_many_who_go_on_leave_their_turns_to_their_tenant(store: Store) -> None:
+    """More than are looked at together."""
+    full = SlotGate("full", 1)
+    other = await start(store, gates=(full,), tenant="z")
+    run = await start(store, worker=other.worker, gates=(ONE,), tenant="z")
+    await insert(store, *(a_job(gates=(ONE, full), tenant="a") for _ in range(150)))
+    assert await drain(store, run.worker) == []
+    await _wait(store, run.worker, "aa" + "b" * 150)
+    jobs = await _one_by_one(store, run, 4)
+    assert _letters(jobs).count("a") == 2, f"those that are left take turns with the others: {_letters(jobs)}"
+
+
+async def check_who_is_cancelled_or_moved_costs_its_tenant_nothing(store: Store) -> None:
+    run = await start(store, gates=(ONE,), tenant="z")
+    ids = await _wait(store, run.worker, "a" * 12 + "b" * 12)
+    await store.cancel_jobs(ids[:5], reason="not needed")
+    assert await store.move_jobs(ids[5:10], queue=None, priority=BULK.priority) == 5
+    jobs = await _one_by_one(store, run, 4)
+    assert _letters(jobs).count("a") == 2, f"those that are left take turns with the others: {_letters(jobs)}"
+    assert [job.id for job in jobs if job.tenant == "a"] == ids[10:12]
+
+
 async def check_the_smaller_size_of_a_queue_without_a_worker_keeps_nobody_out(store: Store) -> None:
     sizes = SlotGate("shared", 3), SlotGate("shared", 1)
     worker = a_worker(queues=(QUEUE, OTHER.queue))
@@ -331,6 +353,22 @@ async def check_of_very_many_lanes_each_has_its_turn(store: Store) -> None:
     assert {job.queue for job in jobs} == {lane.queue for lane in lanes}, "also those that were not looked at at first"
 
 
+async def check_very_many_lanes_that_come_last_keep_nobody_waiting(store: Store) -> None:
+    last = [Lane(f"a{number}", LANE.priority) for number in range(LANES_AT_ONCE + 20)]
+    for number, lane in enumerate(last):
+        said = QueueSettings(weight=0.0) if number % 2 else QueueSettings(weights={"normal": 0})
+        await store.set_queue(lane.queue, said, only=("weight", "weights"))
+    run = await start(store, gates=(ONE,))
+    await _wait(store, run.worker, [""] * 9)
+    await _wait(store, run.worker, [""] * 9, lane=OTHER)
+    jobs = await _one_by_one(store, run, 2, LANE, OTHER)
+    await insert(store, *(a_job(gates=(ONE,), queue=lane.queue) for lane in last))
+    assert await drain(store, run.worker, *last) == [], "the limit is full"
+    jobs = await _one_by_one(store, Run(run.worker, jobs[-1]), 16, LANE, OTHER, *last)
+    assert [job.queue for job in jobs[:8]].count(QUEUE) in (3, 4, 5), "the others take turns"
+    assert {job.queue for job in jobs} == {QUEUE, OTHER.queue}, "weight 0 goes when nobody else waits"
+
+
 async def check_very_many_lanes_that_nobody_claims_from_keep_nobody_waiting(store: Store) -> None:
     """Nor where their first ones have to stay, as those of a smaller size."""
     sizes = SlotGate("shared", 3), SlotGate("shared", 1)
@@ -346,3 +384,17 @@ async def check_very_many_lanes_that_nobody_claims_from_keep_nobody_waiting(stor
     await finish(store, runs[0])
     await serve(store)
     assert await states(store, waiting) == [State.READY]
+
+
+async def check_a_look_at_a_few_ends_where_all_have_to_stay(store: Store) -> None:
+    """Else the gate is due again at once, for ever."""
+    sizes = SlotGate("shared", 2), SlotGate("shared", 1)
+    lanes = [Lane(f"a{number}", LANE.priority) for number in range(3)]
+    run = await start(store, gates=sizes[:1])
+    await insert(store, *(a_job(gates=sizes[1:], queue=lane.queue) for lane in lanes))
+    assert await drain(store, run.worker, *lanes) == []
+    for lane in lanes:
+        await store.set_queue(lane.queue, QueueSettings(paused=True), only=("paused",))
+    await store.set_limit("other", size=9, pace=None, by="me")  # all are looked after
+    found = [await store.serve_gates(limit=len(lanes)) for _ in range(5)]
+    assert found[-1].next_due_in_s != 0, "nobody can go"

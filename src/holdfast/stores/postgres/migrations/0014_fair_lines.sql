@@ -52,7 +52,7 @@ BEGIN
 
     SELECT p.tenant, p.line INTO _whose, _line FROM holdfast.parked p
     WHERE p.reason = NEW.reason AND p.key = NEW.key AND p.queue = NEW.queue AND p.priority = NEW.priority AND p.line > 0
-        AND (p.tenant, p.line) < (NEW.tenant, 1::int8 << 60)
+        AND p.line < (1::int8 << 60) AND (p.tenant, p.line) < (NEW.tenant, 1::int8 << 60)
     ORDER BY p.tenant DESC, p.line DESC LIMIT 1;
     IF _whose = NEW.tenant THEN
         _last := _line;
@@ -68,6 +68,16 @@ BEGIN
         coalesce(_reached, 0), CASE WHEN _head BETWEEN 0 AND (1::int8 << 60) - 1 THEN _head END, _last,
         holdfast.cost_of((SELECT s.weight FROM holdfast.tenant_setting s WHERE s.tenant = NEW.tenant)));
     RETURN NEW;
+END $$;
+
+-- comes_last: whether what is set for a queue says that jobs of a priority go only when no others wait. What cannot be
+-- read says nothing.
+CREATE FUNCTION holdfast.comes_last(_priority int2, _weights text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN coalesce((_weights::jsonb ->> CASE WHEN _priority >= 9 THEN 'critical' WHEN _priority >= 7 THEN 'high'
+        WHEN _priority >= 5 THEN 'normal' WHEN _priority >= 2 THEN 'low' ELSE 'bulk' END)::float8 = 0, false);
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+    RETURN false;
 END $$;
 
 -- lanes_at: those of which somebody waits at a gate, one after the other, by the index. `many`: how many these are; of more
@@ -106,9 +116,13 @@ BEGIN
     )
     SELECT l.queue, l.priority, _most, true FROM unnest(_queues, _priorities) AS l (queue, priority)
     LEFT JOIN holdfast.turn t ON t.kind = _kind AND t.key = _key AND t.queue = l.queue AND t.priority = l.priority
+    LEFT JOIN holdfast.queue_setting s ON s.queue = l.queue
     ORDER BY l.queue IN (SELECT x.queue FROM paused x) OR NOT (
             l.queue IN (SELECT x.queue FROM served x) OR NOT EXISTS (SELECT 1 FROM holdfast.worker)
-            OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}')), t.due NULLS FIRST
+            OR EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.queues = '{}')),
+        CASE WHEN s.weight = 0 THEN true WHEN s.weights IS NULL THEN false
+            ELSE holdfast.comes_last(l.priority, s.weights) END,
+        CASE WHEN t.due BETWEEN 0 AND 1e12 THEN t.due END NULLS FIRST
     LIMIT _most;
 END $$;
 
@@ -125,8 +139,10 @@ UPDATE holdfast.parked p SET line = t.line FROM (
 WHERE t.job_id = p.job_id;
 ALTER TABLE holdfast.parked ALTER COLUMN priority SET NOT NULL;
 CREATE INDEX parked_in_line ON holdfast.parked (reason, key, queue, priority, line, seq);
-CREATE INDEX parked_by_tenant ON holdfast.parked (reason, key, queue, priority, tenant, seq) WHERE line > 0;
-CREATE INDEX parked_last ON holdfast.parked (reason, key, queue, priority, tenant, line) WHERE line > 0;
+-- Each is of use only to whoever asks in its words: else fresh statistics have all of a tenant's read, and sorted.
+CREATE INDEX parked_by_tenant ON holdfast.parked (reason, key, queue, priority, tenant, seq) WHERE line >= 1;
+CREATE INDEX parked_last ON holdfast.parked (reason, key, queue, priority, tenant, line)
+    WHERE line > 0 AND line < (1::int8 << 60);
 
 CREATE TRIGGER stand_in_line BEFORE INSERT ON holdfast.parked FOR EACH ROW
 WHEN (NEW.tag > 0 OR NEW.priority IS NULL) EXECUTE FUNCTION holdfast.stand_in_line();
@@ -207,6 +223,6 @@ BEGIN
         WHERE c.oid = 'holdfast.gate'::regclass AND a.privilege_type = 'INSERT' AND a.grantee <> 0
     LOOP
         EXECUTE format('GRANT INSERT, UPDATE, DELETE ON holdfast.turn TO %s', _role);
-        EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.line_tag, holdfast.lanes_at TO %s', _role);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.line_tag, holdfast.lanes_at, holdfast.comes_last TO %s', _role);
     END LOOP;
 END $$;

@@ -39,13 +39,16 @@ WITH r AS (DELETE FROM holdfast.ready WHERE ctid = ANY (ARRAY(
      p AS (DELETE FROM holdfast.parked WHERE ctid = ANY (ARRAY(
                SELECT ctid FROM holdfast.parked WHERE job_id = ANY ($1) AND ($2::text IS NULL OR queue = $2)
                FOR UPDATE SKIP LOCKED))
-           RETURNING job_id, attempt, queue),
+           RETURNING job_id, attempt, queue, reason, key, priority, tenant, line),
      b AS (DELETE FROM holdfast.blocked WHERE ctid = ANY (ARRAY(
                SELECT ctid FROM holdfast.blocked WHERE job_id = ANY ($1) AND ($2::text IS NULL OR queue = $2)
                FOR UPDATE SKIP LOCKED))
            RETURNING job_id)
-SELECT job_id, attempt, queue, 'ready' AS state FROM r UNION ALL SELECT job_id, attempt, NULL, NULL FROM t
-UNION ALL SELECT job_id, attempt, queue, 'parked' FROM p UNION ALL SELECT job_id, 0, NULL, NULL FROM b
+SELECT job_id, attempt, queue, 'ready' AS state, NULL AS reason, NULL AS key, NULL::int2 AS priority, NULL AS tenant,
+       0::int8 AS line FROM r
+UNION ALL SELECT job_id, attempt, NULL, NULL, NULL, NULL, NULL, NULL, 0 FROM t
+UNION ALL SELECT job_id, attempt, queue, 'parked', reason, key, priority, tenant, line FROM p
+UNION ALL SELECT job_id, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0 FROM b
 
 -- name: flag_active
 UPDATE holdfast.active SET cancel_reason = coalesce(cancel_reason, $2) WHERE ctid = ANY (ARRAY(

@@ -29,22 +29,25 @@ SELECT count(*) FROM (
 -- name: older
 -- Of its tenant, whose jobs go by their places, each by the next of their tags.
 SELECT count(*) FROM (
-    SELECT 1 FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? AND tenant = ? AND line > 0 AND seq < ?
+    SELECT 1 FROM parked INDEXED BY parked_by_tenant
+    WHERE reason = ? AND key = ? AND queue = ? AND priority = ? AND tenant = ? AND line > 0 AND seq < ?
     LIMIT ?)
 
 -- name: ahead_of_tag
 SELECT count(*) FROM (
-    SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2 AND queue = ?3 AND priority = ?4 AND line < (
-        SELECT line FROM parked WHERE reason = ?1 AND key = ?2 AND queue = ?3 AND priority = ?4 AND tenant = ?5 AND line > 0
+    SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2 AND queue = ?3 AND priority = ?4 AND (line, seq) < (
+        SELECT line, seq FROM parked WHERE reason = ?1 AND key = ?2 AND queue = ?3 AND priority = ?4 AND tenant = ?5 AND line > 0
         ORDER BY line LIMIT 1 OFFSET ?6)
     LIMIT ?7)
 
 -- name: beside
--- Of other lanes: before and after it in the index.
-SELECT (SELECT count(*) FROM (
-            SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2 AND (queue, priority) < (?3, ?4) LIMIT ?5))
-       + (SELECT count(*) FROM (
-            SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2 AND (queue, priority) > (?3, ?4) LIMIT ?5))
+-- Of other lanes: of other queues and of its own, before and after it in the index.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2 AND queue < ?3 LIMIT ?5))
+     + (SELECT count(*) FROM (SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2 AND queue > ?3 LIMIT ?5))
+     + (SELECT count(*) FROM (
+            SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2 AND queue = ?3 AND priority < ?4 LIMIT ?5))
+     + (SELECT count(*) FROM (
+            SELECT 1 FROM parked WHERE reason = ?1 AND key = ?2 AND queue = ?3 AND priority > ?4 LIMIT ?5))
 
 -- name: lately
 -- From the newest rows of each kind, found by an index: bounded work, however many there are. Where there are more than

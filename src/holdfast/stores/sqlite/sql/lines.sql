@@ -1,22 +1,28 @@
 -- Lines at gates: lanes that take turns, and in each of them those who wait.
 
 -- name: lanes
--- Of which somebody waits there, one after the other, by the index; and what is known of them.
+-- Of which somebody waits there, one after the other, by the index; and what is known of them. Other priorities of a queue
+-- are asked for before other queues: a comparison of both at once would begin with the first waiter of the lane that was
+-- found last, and read all of them.
 WITH RECURSIVE lane (queue, priority) AS (
     SELECT * FROM (SELECT queue, priority FROM parked WHERE reason = ?1 AND key = ?2 ORDER BY queue, priority LIMIT 1)
     UNION ALL
-    SELECT (SELECT p.queue FROM parked p WHERE p.reason = ?1 AND p.key = ?2
-                AND (p.queue, p.priority) > (l.queue, l.priority) ORDER BY p.queue, p.priority LIMIT 1),
-           (SELECT p.priority FROM parked p WHERE p.reason = ?1 AND p.key = ?2
-                AND (p.queue, p.priority) > (l.queue, l.priority) ORDER BY p.queue, p.priority LIMIT 1)
+    SELECT coalesce((SELECT p.queue FROM parked p WHERE p.reason = ?1 AND p.key = ?2 AND p.queue = l.queue
+                         AND p.priority > l.priority LIMIT 1),
+                    (SELECT p.queue FROM parked p WHERE p.reason = ?1 AND p.key = ?2 AND p.queue > l.queue
+                     ORDER BY p.queue LIMIT 1)),
+           coalesce((SELECT p.priority FROM parked p WHERE p.reason = ?1 AND p.key = ?2 AND p.queue = l.queue
+                         AND p.priority > l.priority ORDER BY p.priority LIMIT 1),
+                    (SELECT p.priority FROM parked p WHERE p.reason = ?1 AND p.key = ?2 AND p.queue > l.queue
+                     ORDER BY p.queue, p.priority LIMIT 1))
     FROM lane l WHERE l.queue IS NOT NULL
 )
 SELECT l.queue, l.priority, t.due, t.reached FROM lane l
 LEFT JOIN turn t ON t.kind = ?1 AND t.key = ?2 AND t.queue = l.queue AND t.priority = l.priority
-WHERE l.queue IS NOT NULL ORDER BY t.due
+WHERE l.queue IS NOT NULL
 
 -- name: place
-SELECT seq FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? ORDER BY line, seq LIMIT 1
+SELECT seq, job_id FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? ORDER BY line, seq LIMIT 1
 
 -- name: waiters
 -- By their tags, and by their places where they have none.
@@ -25,9 +31,9 @@ FROM parked p LEFT JOIN job j ON j.id = p.job_id
 WHERE p.reason = ? AND p.key = ? AND p.queue = ? AND p.priority = ? ORDER BY p.line, p.seq LIMIT ?
 
 -- name: first
--- Of one tenant, by their places.
+-- Of one tenant, by their places. The index is named: by the other one all of them would be read, and sorted.
 SELECT p.job_id, p.tag, p.seq, p.attempt, p.losses, p.crashes, p.line, p.tenant, j.priority, j.task, j.tenant, j.gates
-FROM parked p LEFT JOIN job j ON j.id = p.job_id
+FROM parked p INDEXED BY parked_by_tenant LEFT JOIN job j ON j.id = p.job_id
 WHERE p.reason = ? AND p.key = ? AND p.queue = ? AND p.priority = ? AND p.tenant = ? AND p.line > 0 ORDER BY p.seq LIMIT 1
 
 -- name: give_tag

@@ -10,7 +10,7 @@ SELECT attempt, losses, crashes FROM ready WHERE job_id = ?
 UPDATE ready SET queue = ?, priority = ?, tag = ?, seq = ?, entered_at = ? WHERE job_id = ?
 
 -- name: parked
-SELECT reason, key FROM parked WHERE job_id = ?
+SELECT reason, key, queue, priority, tenant, line FROM parked WHERE job_id = ?
 
 -- name: waits_elsewhere
 SELECT EXISTS (SELECT 1 FROM timer WHERE job_id = ?1) OR EXISTS (SELECT 1 FROM blocked WHERE job_id = ?1)

@@ -22,7 +22,7 @@ DELETE FROM ready WHERE job_id = ? RETURNING attempt, queue
 DELETE FROM timer WHERE job_id = ? RETURNING attempt
 
 -- name: leave_parked
-DELETE FROM parked WHERE job_id = ? RETURNING attempt, queue
+DELETE FROM parked WHERE job_id = ? RETURNING attempt, queue, reason, key, priority, tenant, line
 
 -- name: leave_blocked
 DELETE FROM blocked WHERE job_id = ? RETURNING 0
