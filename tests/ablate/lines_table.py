@@ -106,8 +106,8 @@ OF_LINES = (
         "P9",
         "SQLite: who goes on to another gate leaves its turn to its tenant",
         SQLITE + "lines.py",
-        "            if type(last) is int and last > waiter.brought:",
-        "            if False:",
+        "        hand_down(self._tx, (*self._place, *waiter.lane), waiter.tenant, waiter.brought)\n",
+        "",
         ON_SQLITE,
     ),
     Ablation(

@@ -194,12 +194,11 @@ async def check_very_many_who_go_on_leave_their_turns_to_their_tenant(store: Sto
 
 async def check_who_is_cancelled_or_moved_costs_its_tenant_nothing(store: Store) -> None:
     run = await start(store, gates=(ONE,), tenant="z")
-    ids = await _wait(store, run.worker, "a" * 12 + "b" * 12)
+    ids = await _wait(store, run.worker, "a" * 6 + "b" * 6 + "c" * 6)
     await store.cancel_jobs(ids[:5], reason="not needed")
-    assert await store.move_jobs(ids[5:10], queue=None, priority=BULK.priority) == 5
-    jobs = await _one_by_one(store, run, 4)
-    assert _letters(jobs).count("a") == 2, f"those that are left take turns with the others: {_letters(jobs)}"
-    assert [job.id for job in jobs if job.tenant == "a"] == ids[10:12]
+    assert await store.move_jobs(ids[6:11], queue=None, priority=BULK.priority) == 5
+    jobs = await _one_by_one(store, run, 3)
+    assert set(_letters(jobs)) == set("abc"), f"those that are left take turns with the others: {_letters(jobs)}"
 
 
 async def check_the_smaller_size_of_a_queue_without_a_worker_keeps_nobody_out(store: Store) -> None:
