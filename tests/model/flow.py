@@ -52,9 +52,10 @@ class Flow:
         held = {place: len(holders) for place, holders in self.slots.items()}
         return Usage(now, held, dict(self.full_at), dict(self.breakers), self.rules)
 
-    def judge(self, jobs: Sequence[NewJob], now: float) -> list[Admission]:
-        """Those of a claim, in order; whoever passes has taken its slots and spent its tokens."""
-        usage = self.usage(now)
+    def judge(self, jobs: Sequence[NewJob], now: float, *, lined: set[str]) -> list[Admission]:
+        """Those of a claim, in order; whoever passes has taken its slots and spent its tokens, and used its turns at
+        rates. `lined`: rates at which somebody waits who does not come last."""
+        usage = replace(self.usage(now), lined=lined)
         admissions = admit([self.candidate(job) for job in jobs], usage)
         for job, admission in zip(jobs, admissions, strict=True):
             if isinstance(admission, Passed):
@@ -62,6 +63,7 @@ class Flow:
                     self.slots.setdefault(place, set()).add(job.id)
                 for key in admission.spends:
                     self.full_at[key] = usage.full_at[key]
+                    self.slots.get(Place(Barrier.RATE, key), set()).discard(job.id)
         return admissions
 
     def gates_of(self, job: NewJob) -> tuple[Gate, ...]:
@@ -74,7 +76,7 @@ class Flow:
         usage = self.usage(now)
         usage.rules = Rules()  # they are in the gate already
         here = tuple(gate for gate in self.gates_of(job) if _place(gate) == place)
-        return not isinstance(admit([self.candidate(job)._replace(gates=here)], usage)[0], Passed)
+        return not isinstance(admit([self.candidate(job)._replace(gates=here)], usage, letting_go=True)[0], Passed)
 
     def may_go(self, job: NewJob, now: float) -> bool:
         """Whether nothing but slots could hold this one back."""
@@ -94,14 +96,18 @@ class Flow:
     # ------------------------------------------------------------ slots
 
     def keep(self, job: NewJob, *, comes_last: bool) -> list[tuple[Place, int]]:
-        """Slots of all its limits go with a waiter that is let go, but where it comes last and does not replace; the
-        places that are fuller now, with their sizes."""
+        """Slots of all its limits go with a waiter that is let go, but where it comes last and does not replace; and
+        turns at its rates. The places that are fuller now, with their sizes."""
         taken = []
         for gate in self.gates_of(job):
             if isinstance(gate, SlotGate) and not (comes_last and gate.when_full is not WhenFull.REPLACE):
                 place = Place(Barrier.LIMIT, gate.key)
                 self.slots.setdefault(place, set()).add(job.id)
                 taken.append((place, gate.size))
+            elif isinstance(gate, RateGate) and not comes_last:
+                place = Place(Barrier.RATE, gate.key)
+                self.slots.setdefault(place, set()).add(job.id)
+                taken.append((place, gate.pace.burst))
         return taken
 
     def free(self, job_id: JobId) -> None:

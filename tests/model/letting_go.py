@@ -34,12 +34,12 @@ def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float
             return unparked, moved, model.now
         if job.at != place:
             continue  # it was replaced meanwhile
-        [admission] = admit([model.flow.candidate(job.new)], usage)
+        [admission] = admit([model.flow.candidate(job.new)], usage, letting_go=job.lane not in model.last)
         match admission:
             case Waits(at=at, until=until) if at == place:
                 if until is None and (untold or (unparked and place.barrier is Barrier.BREAKER)):
                     until = model.now + AGAIN_S
-                if place.barrier is Barrier.RATE and not unparked:
+                if place.barrier is Barrier.RATE and place.key in usage.full_at:
                     model.flow.full_at[place.key] = usage.full_at[place.key]
                 return unparked, moved, until
             case Waits() | Skipped():

@@ -259,7 +259,9 @@ class Model:
         return runs, {lane: len(head) for lane, head in heads.items()}, lonely
 
     def _run_or_hold_back(self, jobs: list[Job], runs: list[Expected]) -> None:
-        judged = list(zip(jobs, self.flow.judge([job.new for job in jobs], self.now), strict=True))
+        waiting = (job for job in self.jobs.values() if job.at is not None and job.lane not in self.last)
+        lined = {job.at.key for job in waiting if job.at is not None and job.at.barrier is Barrier.RATE}
+        judged = list(zip(jobs, self.flow.judge([job.new for job in jobs], self.now, lined=lined), strict=True))
         for job, admission in judged:
             if isinstance(admission, Passed):
                 job.state, job.reason, job.park_key = State.RUNNING, None, None

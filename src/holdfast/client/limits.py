@@ -164,7 +164,8 @@ class _Described:
     def in_use(self, gate: GateInfo) -> LimitInfo:
         kind, key = _KINDS[gate.place.barrier], gate.place.key
         # A name has no slash: what is behind the first one is the key.
-        return self._info(kind, key.partition("/")[0], key, gate.held, gate.waiting, gate.full_at)
+        held = gate.held if kind == "concurrency" else 0  # of a rate these are turns, of jobs that do not run yet
+        return self._info(kind, key.partition("/")[0], key, held, gate.waiting, gate.full_at)
 
     def others(self) -> Iterable[LimitInfo]:
         for name in self._names:

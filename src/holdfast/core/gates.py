@@ -13,10 +13,12 @@ from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.core.breaker import CLOSED, BreakerGate, BreakerState, Phase
-from holdfast.core.rate import Pace, next_token_at, no_emptier, spend, tokens
+from holdfast.core.rate import Pace, next_token_at, no_emptier, spend, tokens, tokens_at
 
 MOST_AT_ONCE: Final = 1_000_000
 """The largest size of a limit."""
+_KEPT_S: Final = 5.0
+"""Where turns are kept for as many as may begin at once, and none of them is claimed, nothing else tells."""
 
 
 class Barrier(StrEnum):
@@ -102,7 +104,7 @@ class Candidate(NamedTuple):
     tenant: str
     gates: tuple[Gate, ...] = ()
     has: frozenset[Place] = frozenset()
-    """Slots that it holds already: they go with whoever was unparked."""
+    """Slots that it holds already, and its turns at rates: they go with whoever was unparked."""
 
 
 @dataclass(slots=True)
@@ -111,11 +113,13 @@ class Usage:
 
     now: float
     held: dict[Place, int] = field(default_factory=dict)
-    """Slots taken: of limits, and the probes of breakers."""
+    """Slots taken: of limits, and the probes of breakers; and turns that are kept at rates."""
     full_at: dict[str, float] = field(default_factory=dict)
     """By key of the rate: when its bucket will be full again."""
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     rules: Rules = NO_RULES
+    lined: set[str] = field(default_factory=set)
+    """Rates at which somebody waits: whoever comes now, without a turn that is kept for it, waits behind them."""
 
 
 class Passed(NamedTuple):
@@ -193,14 +197,22 @@ def size_of(place: Place, candidate: Candidate, rules: Rules) -> int | None:
 
 
 def kept_slots(candidate: Candidate, slots: Iterable[Place], *, comes_last: bool) -> tuple[Place, ...]:
-    """Those of these that go with a waiter that is let go, until it is claimed. For a job that comes last nothing is
-    kept (decision 0140), but where it would replace others: whoever came meanwhile is newer than it is."""
-    limits = (place for place in slots if place.barrier is Barrier.LIMIT)
+    """Those of these that go with a waiter that is let go, until it is claimed, and its turns at rates. For a job that
+    comes last nothing is kept (decision 0140), but where it would replace others: whoever came meanwhile is newer."""
     if not comes_last:
-        return tuple(limits)
+        return tuple(place for place in slots if place.barrier in (Barrier.LIMIT, Barrier.RATE))
     gates = [gate for gate in candidate.gates if isinstance(gate, SlotGate)]
     replacing = {gate.key for gate in gates if gate.when_full is WhenFull.REPLACE}
-    return tuple(place for place in limits if place.key in replacing)
+    return tuple(place for place in slots if place.barrier is Barrier.LIMIT and place.key in replacing)
+
+
+def turns_used(candidate: Candidate, usage: Usage) -> list[tuple[Place, float]]:
+    """The turns at rates that were kept for one who runs now, and when the next token is there for those who wait."""
+    kept = {place: usage.now for place in candidate.has if place.barrier is Barrier.RATE}
+    for gate in gates_of(candidate, usage.rules) if kept else ():
+        if isinstance(gate, RateGate) and _place(gate) in kept:
+            kept[_place(gate)] = next_token_at(usage.full_at.get(gate.key), usage.now, gate.pace)
+    return list(kept.items())
 
 
 def comes_anew(candidate: Candidate, place: Place, takes: Collection[Place], rules: Rules) -> bool:
@@ -215,12 +227,16 @@ def comes_anew(candidate: Candidate, place: Place, takes: Collection[Place], rul
     return all(isinstance(gate, BreakerGate) for gate in gates_of(candidate, rules))
 
 
-def admit(candidates: Sequence[Candidate], usage: Usage) -> list[Admission]:
-    """Who of these may run, one after the other; whoever may has taken what it needs out of the usage."""
-    return [_admit(candidate, usage) for candidate in candidates]
+def admit(candidates: Sequence[Candidate], usage: Usage, *, letting_go: bool = False) -> list[Admission]:
+    """Who of these may run, one after the other; whoever may has taken what it needs out of the usage.
+
+    `letting_go`: they wait, and run later. Whoever may pass is given a turn at its rates, and spends nothing yet: else
+    starts would exceed the rate whenever claims are held up.
+    """
+    return [_admit(candidate, usage, letting_go=letting_go) for candidate in candidates]
 
 
-def _admit(candidate: Candidate, usage: Usage) -> Admission:
+def _admit(candidate: Candidate, usage: Usage, *, letting_go: bool) -> Admission:
     rules = usage.rules
     if candidate.task in rules.paused_tasks:
         return Waits(Place(Barrier.PAUSED, f"task:{candidate.task}"))
@@ -235,11 +251,13 @@ def _admit(candidate: Candidate, usage: Usage) -> Admission:
             continue  # the same gate twice is one run through it
         seen.add(place)
         if isinstance(gate, RateGate):
-            full_at = usage.full_at.get(gate.key)
-            if full_at is not None and tokens(full_at, usage.now, gate.pace) < 1:
-                usage.full_at[gate.key] = full_at = no_emptier(full_at, usage.now, gate.pace)
-                return Waits(place, next_token_at(full_at, usage.now, gate.pace))
-            spends.append(gate)
+            waits = _at_rate(gate, candidate, usage, letting_go=letting_go)
+            if waits is not None:
+                return waits
+            if letting_go:
+                takes.append(place)
+            else:
+                spends.append(gate)
         elif isinstance(gate, BreakerGate):
             state = usage.breakers.get(gate.name, CLOSED)
             phase = state.phase(usage.now)
@@ -260,4 +278,21 @@ def _admit(candidate: Candidate, usage: Usage) -> Admission:
         usage.held[place] = usage.held.get(place, 0) + 1
     for gate in spends:
         usage.full_at[gate.key] = spend(usage.full_at.get(gate.key), usage.now, gate.pace)
+        if (place := _place(gate)) in candidate.has:  # its turn is used
+            usage.held[place] = max(0, usage.held.get(place, 0) - 1)
     return Passed(tuple(takes), tuple([gate.key for gate in spends]) if spends else ())
+
+
+def _at_rate(gate: RateGate, candidate: Candidate, usage: Usage, *, letting_go: bool) -> Waits | None:
+    """Whoever has a turn needs a token; others one more than turns are kept for, and nobody before them."""
+    place, full_at = _place(gate), usage.full_at.get(gate.key)
+    has_turn = place in candidate.has
+    kept = 0 if has_turn else usage.held.get(place, 0)
+    left = tokens(full_at, usage.now, gate.pace)
+    if left > kept and (has_turn or letting_go or gate.key not in usage.lined):
+        return None
+    if full_at is not None and left < 1:
+        usage.full_at[gate.key] = full_at = no_emptier(full_at, usage.now, gate.pace)
+    if kept >= gate.pace.burst:
+        return Waits(place, usage.now + _KEPT_S)
+    return Waits(place, tokens_at(full_at, usage.now, gate.pace, kept + 1))

@@ -97,6 +97,9 @@ def no_emptier(full_at: float, now: float, pace: Pace) -> float:
 
 def next_token_at(full_at: float | None, now: float, pace: Pace) -> float:
     """When the next run may begin; `now` where one may."""
-    if full_at is None:
-        return now
-    return max(now, full_at - (pace.burst - 1) * pace.gap_s)
+    return tokens_at(full_at, now, pace, 1)
+
+
+def tokens_at(full_at: float | None, now: float, pace: Pace, runs: int) -> float:
+    """When so many runs may begin at once, which are no more than the burst; `now` where they may."""
+    return now if full_at is None else max(now, full_at - (pace.burst - runs) * pace.gap_s)

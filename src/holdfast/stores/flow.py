@@ -37,7 +37,7 @@ class GateInfo(NamedTuple):
 
     place: Place
     held: int
-    """Slots taken."""
+    """Slots taken; of a rate, turns that are kept for jobs that were let go."""
     waiting: int
     """Jobs parked here, counted so far as reports count."""
     full_at: float | None = None

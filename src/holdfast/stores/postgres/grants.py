@@ -97,6 +97,7 @@ _SERVING = (
     "look_after",
     "lanes_at",
     "comes_last",
+    "is_lined",
     "said",
     "is_alone",
     "take_slots",

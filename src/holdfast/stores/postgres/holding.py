@@ -64,8 +64,9 @@ async def hold(
 ) -> Held:
     """Wait until nobody else has one of these in hand; from then on it is `tx.now`.
 
-    `claiming`: a limit of which a slot was freed for those who wait there is full for whoever comes now; and if
-    operators do not say any more what they have `said`, the transaction is to be repeated.
+    `claiming`: a limit of which a slot was freed for those who wait there is full for whoever comes now, and it is told
+    at which rates somebody waits; and if operators do not say any more what they have `said`, the transaction is to be
+    repeated.
     """
     if not places:
         return Held(Usage(tx.now.timestamp(), rules=rules), {}, frozenset(), {})
@@ -85,6 +86,8 @@ async def hold(
                 counts[key] = held
         if (full_s := seconds_of(full_at)) is not None:
             usage.full_at[key] = full_s
+        if kind == Barrier.RATE and is_held:
+            usage.lined.add(key)
         if recent is not None:
             usage.breakers[key] = breaker_of(recent, open_until, is_held)
     return Held(usage, {job_id: frozenset(held) for job_id, held in slots.items()}, frozenset(places), counts)

@@ -66,7 +66,7 @@ class Outcome:
         self.over: set[Place] = set()
         """Those of them where nobody is left of all that we saw."""
         self.spent: set[str] = set()
-        """Rates of which tokens are meant for those who were let go."""
+        """Rates of which tokens are left to those who were let go and come last."""
         self.probed: set[Place] = set()
         """Breakers that are to be tried by one who was let go."""
         self.left_to_last = False
@@ -185,7 +185,7 @@ def _go_along(
         candidate = candidate_of(row)
         if not places_for([candidate], rules) <= held.places:  # he came after we had looked
             return now
-        verdict = _ask(candidate, held.usage, served=share is not None)
+        verdict = _ask(candidate, held.usage, share)
         if isinstance(verdict, Waits) and verdict.at == place:
             stay.append(_again_at(place, verdict, held, line))
             if share is not None:
@@ -218,9 +218,8 @@ def _go_along(
 def _again_at(place: Place, verdict: Waits, held: Held, line: Outcome) -> float | None:
     """Of one who has to stay: when to come again."""
     now = held.usage.now
-    if place.barrier is Barrier.RATE and place.key not in line.spent and place.key in held.usage.full_at:
-        # Its pace may be quicker now. What others have spent here is not spent before their claim.
-        line.full_at[place.key] = held.usage.full_at[place.key]
+    if place.barrier is Barrier.RATE and place.key in held.usage.full_at and place.key not in line.spent:
+        line.full_at[place.key] = held.usage.full_at[place.key]  # its pace may be quicker now
     if verdict.until is None:  # if whoever was let go is never claimed, nobody would tell
         return now + _AGAIN_S if line.untold(place) else None
     return max(verdict.until, now + _SOON_S)
@@ -230,9 +229,10 @@ def _earliest(times: Sequence[float | None]) -> float | None:
     return min((each for each in times if each is not None), default=None)
 
 
-def _ask(candidate: Candidate, usage: Usage, *, served: bool) -> Admission:
-    """Nothing is kept for one whom nobody claims: he takes what he needs at his claim, or waits again."""
-    if not served:
+def _ask(candidate: Candidate, usage: Usage, share: float | None) -> Admission:
+    """Nothing is kept for one whom nobody claims: he takes what he needs at his claim, or waits again. One who comes
+    last is not given a turn at a rate, and counts as if he began now."""
+    if share is None:
         usage = replace(usage, held=dict(usage.held), full_at=dict(usage.full_at))
-    [verdict] = admit([candidate], usage)
+    [verdict] = admit([candidate], usage, letting_go=bool(share))
     return verdict

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from holdfast.core.gates import (
     NO_RULES,
     Admission,
+    Barrier,
     Candidate,
     Passed,
     Place,
@@ -19,6 +20,7 @@ from holdfast.core.gates import (
     Waits,
     admit,
     size_of,
+    turns_used,
 )
 from holdfast.core.gates_text import read_gates
 from holdfast.core.job import ClaimedJob, ErrorInfo, JobId, WorkerId
@@ -64,7 +66,8 @@ async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> list[Claimed
         await free_slots(tx, over)
         for place in (place for job_id in over for place in held.slots[job_id]):
             held.usage.held[place] -= 1
-            held.counts[place.key] = held.counts.get(place.key, 0) - 1
+            if place.barrier is Barrier.LIMIT:
+                held.counts[place.key] = held.counts.get(place.key, 0) - 1
     if expired:
         left = [row for row in left if row["expires_at"] is None or row["expires_at"] > tx.now]
         candidates = [_candidate(row) for row in left]
@@ -124,6 +127,7 @@ async def _write(
     freed: list[JobId] = []
     spent: set[str] = set()
     due: dict[Place, float] = {}
+    turns: list[JobId] = []
     ready, waiting = Counter(row["queue"] for row in rows), Counter[str]()
     for row, candidate, verdict in verdicts:
         job_id = row["job_id"]
@@ -131,6 +135,10 @@ async def _write(
             leased.append((job_id, row["attached"] or bool(verdict.takes) or bool(candidate.has)))
             slots += [(job_id, *place, size_of(place, candidate, held.usage.rules)) for place in verdict.takes]
             spent.update(verdict.spends)
+            for place, at in turns_used(candidate, held.usage) if candidate.has else ():
+                turns.append(job_id)
+                if place.key in held.usage.lined:
+                    due[place] = min(due.get(place, at), at)
             continue
         if isinstance(verdict, Waits):
             parked.append((job_id, verdict.at.barrier, verdict.at.key))
@@ -148,6 +156,8 @@ async def _write(
         *_columns([(place.barrier, place.key, moment(at)) for place, at in due.items()], 3),
         *_columns([(queue, -count, waiting[queue]) for queue, count in ready.items()], 3),
     )  # fmt: skip
+    if turns:
+        await tx.fetch("passing.use_turns", turns)
     await reach(tx, worker, [place_of(row) for row in rows if row["tag"]])
     tx.drained += [queue for queue, count in ready.items() if count > waiting[queue]]
     if leased:

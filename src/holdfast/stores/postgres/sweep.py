@@ -159,7 +159,7 @@ async def _look(tx: Tx, *, barrier: Barrier, rows: Sequence[Record]) -> list[Pla
 
 
 def _has_to_stay(candidate: Candidate, place: Place, usage: Usage) -> bool:
-    [verdict] = admit([candidate], usage)
+    [verdict] = admit([candidate], usage, letting_go=True)
     return isinstance(verdict, Waits) and verdict.at == place and verdict.until is None
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from holdfast.core.errors import LeaseLost
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import NO_RULES, Admission, Candidate, Passed, Rules, Usage, admit
+from holdfast.core.gates import NO_RULES, Admission, Barrier, Candidate, Passed, Rules, Usage, admit
 from holdfast.core.gates_text import read_gates
 from holdfast.core.job import ClaimedJob, WorkerId
 from holdfast.core.loss import alone
@@ -20,7 +20,7 @@ from holdfast.stores.rule_rows import rules_of
 from holdfast.stores.sqlite.admission import hold_back
 from holdfast.stores.sqlite.end import Ending, bury_headless, end_jobs
 from holdfast.stores.sqlite.gates import read_usage, slots_of, take
-from holdfast.stores.sqlite.lines import Standing
+from holdfast.stores.sqlite.lines import Standing, is_lined
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tenants import reach
 from holdfast.stores.sqlite.transaction import Tx
@@ -153,11 +153,13 @@ def _judge(tx: Tx, lane: Lane, rows: Sequence[tuple[Any, ...]], rules: Rules) ->
     usage = Usage(tx.now, rules=rules)
     candidates = [job.candidate for _, job in gated]
     read_usage(tx, usage, candidates)
-    passed: list[tuple[bytes, Passed]] = []
+    rates = [place for place in usage.held if place.barrier is Barrier.RATE]
+    usage.lined.update(place.key for place in rates if is_lined(tx, place))
+    passed: list[tuple[bytes, Candidate, Passed]] = []
     held_back: list[tuple[Standing, Admission]] = []
     for (n, job), admission in zip(gated, admit(candidates, usage), strict=True):
         if isinstance(admission, Passed):
-            passed.append((job.job_id, admission))
+            passed.append((job.job_id, job.candidate, admission))
         else:
             held_back.append((job, admission))
             stopped.add(n)

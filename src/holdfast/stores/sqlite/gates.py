@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.core.breaker import Phase
-from holdfast.core.gates import Barrier, Candidate, Passed, Place, Rules, Usage, kept_slots, places_of
+from holdfast.core.gates import Barrier, Candidate, Passed, Place, Rules, Usage, kept_slots, places_of, turns_used
 from holdfast.core.gates_text import read_gates
 from holdfast.stores.base import Hint
 from holdfast.stores.gate_rows import places_of_rows, seconds_of
@@ -32,11 +32,10 @@ def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
     counted: defaultdict[Barrier, list[str]] = defaultdict(list)
     for place in places_of(candidates, usage.rules):
         match place.barrier:
-            case Barrier.RATE:
-                if place.key not in usage.full_at:
-                    (full_at,) = tx.db.execute(SQL["full_at"], (place.key,)).fetchone() or (None,)
-                    if (full_s := seconds_of(full_at)) is not None:
-                        usage.full_at[place.key] = full_s
+            case Barrier.RATE if place not in usage.held:
+                full_at, usage.held[place] = tx.db.execute(SQL["rate"], (place.key,)).fetchone()
+                if (full_s := seconds_of(full_at)) is not None:
+                    usage.full_at[place.key] = full_s
             case Barrier.BREAKER if place.key not in usage.breakers:
                 usage.breakers[place.key] = state = breakers.read(tx.db, place.key)
                 if state.phase(tx.now) is not Phase.CLOSED:
@@ -54,14 +53,19 @@ def slots_of(tx: Tx, job_id: bytes) -> frozenset[Place]:
     return frozenset(places_of_rows(tx.db.execute(SQL["slots_of"], (job_id,))))
 
 
-def take(tx: Tx, passed: Sequence[tuple[bytes, Passed]], usage: Usage) -> None:
-    """Slots and tokens of those who may run; the usage knows what is left of the tokens."""
-    slots = [(*place, job_id) for job_id, admission in passed for place in admission.takes]
+def take(tx: Tx, passed: Sequence[tuple[bytes, Candidate, Passed]], usage: Usage) -> None:
+    """Slots and tokens of those who may run; the usage knows what is left of the tokens. Turns that were kept for them
+    at rates are used, and those who wait there are looked at when the next token is there."""
+    slots = [(*place, job_id) for job_id, _, admission in passed for place in admission.takes]
     if slots:
         tx.db.executemany(SQL["take"], slots)
-    spent = {key for _, admission in passed for key in admission.spends}
+    spent = {key for *_, admission in passed for key in admission.spends}
     if spent:
         tx.db.executemany(SQL["spend"], [(key, usage.full_at[key]) for key in sorted(spent)])
+    for job_id, candidate, _ in passed:
+        for place, next_at in turns_used(candidate, usage) if candidate.has else ():
+            tx.db.execute(SQL["free_one"], (job_id, *place))
+            make_due(tx, place, next_at)
 
 
 def free_slots(tx: Tx, job_ids: Sequence[bytes]) -> None:

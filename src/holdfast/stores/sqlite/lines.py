@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 from holdfast.core.fairness import Lane
 from holdfast.core.gates import Candidate, Place
 from holdfast.core.gates_text import read_gates
+from holdfast.core.queue import QueueSettings
 from holdfast.core.tenancy import FURTHEST_TAG, line_tag
 from holdfast.core.turns import CLOCK, LANES_AT_ONCE, NOTHING, InLine, Remembered, Turns, looked_at, remembered_of
 from holdfast.stores.parking import BEHIND
+from holdfast.stores.queue_rows import from_row, share_in_line
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tenants import tenant_cost
 from holdfast.stores.sqlite.transaction import ReadyRow, Tx
@@ -75,6 +77,18 @@ def hand_down(tx: Tx, line: tuple[str, str, str, int], tenant: str, tag: object)
         last, job_id = tx.db.execute(SQL["last"], (*line, tenant)).fetchone() or (0, b"")
         if type(last) is int and last > tag:
             tx.db.execute(SQL["give_tag"], (tag, job_id))
+
+
+def settings_of(tx: Tx, queue: str) -> QueueSettings:
+    """Its weights, as far as they are set."""
+    row = tx.db.execute(SQL["weights"], (queue,)).fetchone()
+    return from_row(*row) if row else QueueSettings()
+
+
+def is_lined(tx: Tx, place: tuple[str, str]) -> bool:
+    """Whether anybody waits there of a lane that does not come last."""
+    lanes = (row[:2] for row in tx.db.execute(SQL["lanes"], place))
+    return any(share_in_line(settings_of(tx, queue), priority) > 0 for queue, priority in lanes)
 
 
 class Waiter(NamedTuple):

@@ -13,13 +13,13 @@ from holdfast.core.gates import Admission, Barrier, Passed, Place, Usage, Waits,
 from holdfast.core.queue import QueueSettings
 from holdfast.stores.flow import Served
 from holdfast.stores.parking import BEHIND, LATE_S
-from holdfast.stores.queue_rows import from_row, share_in_line
+from holdfast.stores.queue_rows import share_in_line
 from holdfast.stores.sqlite.admission import hold_back, unpark
 from holdfast.stores.sqlite.end import bury_headless
 from holdfast.stores.sqlite.gates import SQL as GATES
 from holdfast.stores.sqlite.gates import make_due, note_freed, read_rules, read_usage
 from holdfast.stores.sqlite.lines import SQL as LINES
-from holdfast.stores.sqlite.lines import Line
+from holdfast.stores.sqlite.lines import Line, settings_of
 from holdfast.stores.sqlite.statements import load
 from holdfast.stores.sqlite.tails import queue_up
 from holdfast.stores.sqlite.transaction import Tx
@@ -122,8 +122,7 @@ def _share_of(tx: Tx) -> Callable[[Lane], float | None]:
     def share(lane: Lane) -> float | None:
         if lane.queue not in settings:
             (served,) = tx.db.execute(SQL["is_served"], (lane.queue,)).fetchone()
-            row = tx.db.execute(SQL["weights"], (lane.queue,)).fetchone()
-            settings[lane.queue] = (from_row(*row) if row else QueueSettings()) if served else None
+            settings[lane.queue] = settings_of(tx, lane.queue) if served else None
         found = settings[lane.queue]
         return None if found is None else share_in_line(found, lane.priority)
 
@@ -144,6 +143,7 @@ def _go_along(tx: Tx, place: Place, line: Line, *, most: int) -> _Outcome:
     unparked = moved = gone = 0
     kept_nothing = False
     again: list[float] = []
+    spent = set[str]()  # what is left to those who come last
     usage = Usage(tx.now, rules=read_rules(tx.db))
     while gone < most:  # those who stay do not count: each is of another lane
         waiter = line.next(partial(read_usage, tx, usage))
@@ -159,10 +159,11 @@ def _go_along(tx: Tx, place: Place, line: Line, *, most: int) -> _Outcome:
             continue
         # Nobody waits for a job that nobody comes for: it takes what it needs when it is claimed, or waits again.
         at_gates = usage if served else replace(usage, held=dict(usage.held), full_at=dict(usage.full_at))
-        [admission] = admit([job.candidate], at_gates)
+        # One who comes last is not given a turn at a rate, and counts as if it began now.
+        [admission] = admit([job.candidate], at_gates, letting_go=bool(waiter.share))
         if isinstance(admission, Waits) and admission.at == place:
-            if place.barrier is Barrier.RATE and not unparked:
-                # Its pace may have been made quicker; what others here have spent is not spent before their claim.
+            if place.barrier is Barrier.RATE and place.key in usage.full_at and place.key not in spent:
+                # Its pace may have been made quicker.
                 tx.db.execute(GATES["spend"], (place.key, usage.full_at[place.key]))
             untold = kept_nothing or (bool(unparked) and place.barrier is Barrier.BREAKER)
             due_at = _again_at(tx, admission, untold=untold)
@@ -182,6 +183,7 @@ def _go_along(tx: Tx, place: Place, line: Line, *, most: int) -> _Outcome:
         slots = kept_slots(job.candidate, admission.takes, comes_last=waiter.share == 0) if served else ()
         tx.db.executemany(GATES["take"], [(*each, job.job_id) for each in slots])
         kept_nothing = kept_nothing or waiter.share == 0
+        spent.update(admission.spends if served else ())
         if job.tag and comes_anew(job.candidate, place, admission.takes, usage.rules):
             queue_up(tx, [(*job.lane, *job.again)])
         else:

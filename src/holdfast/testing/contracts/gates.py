@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from holdfast.core.breaker import BreakerGate
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import Barrier, Place, RateGate, SlotGate
+from holdfast.core.gates import Barrier, Gate, Place, RateGate, SlotGate
 from holdfast.core.job import JobId
 from holdfast.core.rate import Pace
 from holdfast.core.state import State
@@ -131,7 +132,7 @@ async def check_a_job_keeps_its_place_while_it_waits(store: Store) -> None:
     assert got == [first, third], f"it was there before: {got}"
 
 
-async def _kept_for_it(store: Store, *more: RateGate) -> tuple[Run, JobId]:
+async def _kept_for_it(store: Store, *more: Gate) -> tuple[Run, JobId]:
     """A job that is ready with a slot of the printer kept for it, while others may wait for that."""
     run = await start(store, gates=(PRINTER,))
     [kept] = await insert(store, a_job(gates=(PRINTER, *more)))
@@ -144,13 +145,13 @@ async def _kept_for_it(store: Store, *more: RateGate) -> tuple[Run, JobId]:
 
 
 async def check_a_slot_is_given_up_by_whoever_is_held_back_elsewhere(store: Store) -> None:
-    run, kept = await _kept_for_it(store, SLOW)
+    run, kept = await _kept_for_it(store, BreakerGate("bank", 1, LONG_S, LONG_S))
     [next_one] = await insert(store, a_job(gates=(PRINTER,), queue=ELSEWHERE.queue))
-    await start(store, gates=(SLOW,), queue="third")  # there was one token, and now there is none
+    await store.set_breaker("bank", closed=False, by="me")
     assert await drain(store, run.worker, ELSEWHERE) == [], "the slot is kept for another"
     assert await use(store, AT_PRINTER) == (1, 1), "so this one waits"
-    assert await drain(store, run.worker) == [], "who comes too late for the token"
-    assert (await info(store, kept)).reason == "rate", "and waits for the next one"
+    assert await drain(store, run.worker) == [], "whom the bank does not let pass"
+    assert (await info(store, kept)).reason == "breaker"
     await serve(store)
     assert [job.id for job in await drain(store, run.worker, ELSEWHERE)] == [next_one], "without keeping the slot"
 

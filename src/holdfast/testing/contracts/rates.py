@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import Barrier, Place, RateGate, SlotGate
-from holdfast.core.job import JobId
+from holdfast.core.gates import Barrier, Gate, Place, RateGate, SlotGate
+from holdfast.core.job import JobId, WorkerId
+from holdfast.core.queue import QueueSettings
 from holdfast.core.rate import Pace
 from holdfast.core.settlement import HandBack, Retry
 from holdfast.core.state import State
@@ -188,6 +189,96 @@ async def check_the_line_is_not_jumped_while_tokens_are_earned(store: Store) -> 
     got = [job.id for job in await drain(store, worker)]
     assert got == older[:1], f"whoever was let go stands before who came later: {got}"
     assert await states(store, older[1], newer) == [State.PARKED] * 2
+
+
+async def _let_go_with_a_turn(store: Store, *more: Gate) -> tuple[WorkerId, JobId]:
+    """A job that waited, and for which the next token is meant."""
+    first = await start(store, gates=(SLOW,))
+    [waiting] = await insert(store, a_job(gates=(SLOW, *more)))
+    assert await drain(store, first.worker) == []
+    await store.set_limit("post", size=None, pace=Pace(1, LONG_S, 2), by="me")
+    await serve(store)
+    assert await state(store, waiting) is State.READY
+    assert await use(store, AT_POST) == (1, 0), "its turn is kept"
+    return first.worker, waiting
+
+
+async def check_newcomers_leave_the_token_to_whoever_was_let_go(store: Store) -> None:
+    worker, waiting = await _let_go_with_a_turn(store)
+    [newer] = await insert(store, a_job(gates=(SLOW,), queue=ELSEWHERE.queue))
+    assert await drain(store, worker, ELSEWHERE) == [], "the only token is meant for another"
+    assert [job.id for job in await drain(store, worker)] == [waiting]
+    assert await use(store, AT_POST) == (0, 1), "its turn is used, and the newer one waits"
+    await store.set_limit("post", size=None, pace=Pace(1, LONG_S, 3), by="me")
+    await serve(store)
+    assert [job.id for job in await drain(store, worker, ELSEWHERE)] == [newer]
+
+
+async def check_newcomers_stand_behind_those_who_wait_for_tokens(store: Store) -> None:
+    """However urgent their lane is, and although a token is there: who waits has only not been looked at."""
+    run = await start(store, gates=(SLOW,))
+    [waiting] = await insert(store, a_job(gates=(SLOW,)))
+    assert await drain(store, run.worker) == []
+    await store.set_limit("post", size=None, pace=Pace(1, LONG_S, 2), by="me")
+    urgent = Lane(ELSEWHERE.queue, 9)
+    [newer] = await insert(store, a_job(gates=(SLOW,), queue=urgent.queue, priority=urgent.priority))
+    quotas = {urgent: PLENTY, LANE: PLENTY}
+    claimed = await store.claim_jobs(run.worker, quotas, deadline_s=LONG_S)
+    assert claimed.jobs == [], "it waits behind the other"
+    await serve(store)
+    claimed = await store.claim_jobs(run.worker, quotas, deadline_s=LONG_S)
+    assert len(claimed.jobs) == 1, "there is one token"
+    assert {*await states(store, waiting, newer)} == {State.PARKED, State.RUNNING}
+
+
+async def check_of_a_rate_each_lane_has_its_share_whatever_comes(store: Store) -> None:
+    """One waits while two urgent ones come for each token."""
+    gate = RateGate("fast", QUICK)
+    run = await start(store, gates=(gate,))
+    urgent = Lane(ELSEWHERE.queue, 9)
+    [waiting] = await insert(store, a_job(gates=(gate,)))
+    assert await drain(store, run.worker) == [] or await state(store, waiting) is State.RUNNING
+    for _ in range(30):
+        if await state(store, waiting) is State.RUNNING:
+            return
+        await insert(store, *(a_job(gates=(gate,), queue=urgent.queue, priority=9) for _ in range(2)))
+        await a_moment(store)
+        await serve(store)
+        await store.claim_jobs(run.worker, {urgent: PLENTY, LANE: PLENTY}, deadline_s=LONG_S)
+    raise AssertionError("thirty tokens went to those who came later")
+
+
+async def check_whatever_ends_a_turn_gives_it_to_the_next(store: Store) -> None:
+    worker, waiting = await _let_go_with_a_turn(store)
+    [next_one] = await insert(store, a_job(gates=(SLOW,)))
+    await store.cancel_jobs([waiting], reason="not needed")
+    await serve(store)
+    assert [job.id for job in await drain(store, worker)] == [next_one]
+    assert await use(store, AT_POST) == (0, 0)
+
+
+async def check_a_turn_is_not_kept_in_a_paused_queue(store: Store) -> None:
+    worker, _ = await _let_go_with_a_turn(store)
+    [other] = await insert(store, a_job(gates=(SLOW,), queue=ELSEWHERE.queue))
+    assert await drain(store, worker, ELSEWHERE) == []
+    await store.set_queue(LANE.queue, QueueSettings(paused=True), only=("paused",))
+    await serve(store)
+    assert [job.id for job in await drain(store, worker, ELSEWHERE)] == [other]
+
+
+async def check_who_comes_last_waits_in_line_for_tokens_and_gets_what_is_left(store: Store) -> None:
+    gate, last = RateGate("fast", QUICK), Lane(ELSEWHERE.queue, LANE.priority)
+    await store.set_queue(last.queue, QueueSettings(weight=0.0), only=("weight",))
+    run = await start(store, gates=(gate,))
+    ids = await insert(store, *(a_job(gates=(gate,), queue=last.queue) for _ in range(3)))
+    begun: list[JobId] = []
+    for _ in range(1_000):
+        await a_moment(store)
+        await serve(store)
+        begun += [job.id for job in await drain(store, run.worker, last)]
+        if len(begun) == len(ids):
+            return
+    raise AssertionError(f"those behind it do not keep it out: {begun}")
 
 
 async def check_each_key_has_its_own_tokens_and_one_name_for_all(store: Store) -> None:

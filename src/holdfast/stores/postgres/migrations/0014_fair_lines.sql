@@ -208,6 +208,80 @@ BEGIN
     END IF;
 END $$;
 
+-- is_lined: whether anybody waits there of a lane that does not come last.
+CREATE FUNCTION holdfast.is_lined(_kind text, _key text) RETURNS bool LANGUAGE plpgsql STABLE
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+BEGIN
+    IF (SELECT p.seq FROM holdfast.parked p WHERE p.reason = _kind AND p.key = _key ORDER BY p.seq LIMIT 1) IS NULL THEN
+        RETURN false;
+    END IF;
+    RETURN EXISTS (
+        SELECT 1 FROM holdfast.lanes_at(_kind, _key, 50) l LEFT JOIN holdfast.queue_setting s ON s.queue = l.queue
+        WHERE CASE WHEN s.weight = 0 THEN false WHEN s.weights IS NULL THEN true
+            ELSE NOT holdfast.comes_last(l.priority, s.weights) END);
+END $$;
+
+-- hold_gates: as before (0008); of rates it also tells how many turns are kept there, and, for a claim, whether somebody
+-- waits.
+CREATE OR REPLACE FUNCTION holdfast.hold_gates(
+    _limits text[], _rates text[], _breakers text[], _pauses text[], _job_ids uuid[], _claiming bool, _said text
+) RETURNS TABLE (
+    job_id uuid, kind text, key text, held int8, full_at timestamptz, recent float8[], open_until timestamptz,
+    is_held bool, now timestamptz
+) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET lock_timeout = '5s'
+AS $$
+#variable_conflict use_column
+DECLARE
+    _now timestamptz;
+BEGIN
+    -- Those that are there are locked, and not changed.
+    INSERT INTO holdfast.gate AS x (kind, key)
+    SELECT g.kind, g.key FROM (
+        SELECT 'limit', unnest(_limits) UNION ALL SELECT 'rate', unnest(_rates)
+        UNION ALL SELECT 'breaker', unnest(_breakers) UNION ALL SELECT 'paused', unnest(_pauses)
+    ) AS g (kind, key) ORDER BY g.kind, g.key
+    ON CONFLICT (kind, key) DO UPDATE SET full_at = x.full_at WHERE false;
+    -- Statements of their own, which see what those have committed for whom we have waited.
+    IF _claiming AND holdfast.said() IS DISTINCT FROM _said THEN
+        RAISE EXCEPTION 'an operator has spoken meanwhile' USING ERRCODE = '40001';
+    END IF;
+    _now := holdfast.clock();
+    RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::int8, NULL::timestamptz, NULL::float8[],
+                        NULL::timestamptz, NULL::bool, _now;
+    IF cardinality(_job_ids) > 0 THEN
+        RETURN QUERY SELECT s.job_id, s.kind, s.key, NULL::int8, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
+                            NULL::bool, NULL::timestamptz
+        FROM unnest(_job_ids) AS a (id) JOIN holdfast.slot s ON s.job_id = ANY (ARRAY[a.id]);
+    END IF;
+    IF cardinality(_limits) > 0 THEN
+        RETURN QUERY SELECT NULL::uuid, 'limit', g.key, c.held, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
+                            NULL::bool, NULL::timestamptz
+        FROM unnest(_limits) AS g (key) CROSS JOIN LATERAL (
+            SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'limit') AS c (held) WHERE c.held > 0;
+    END IF;
+    IF _claiming AND EXISTS (SELECT 1 FROM holdfast.gate d WHERE d.due_at <= _now AND d.freed) THEN
+        RETURN QUERY SELECT NULL::uuid, 'limit', g.key, 2147483647::int8, NULL::timestamptz, NULL::float8[],
+                            NULL::timestamptz, NULL::bool, NULL::timestamptz
+        FROM unnest(_limits) AS g (key) JOIN holdfast.gate d ON d.kind = 'limit' AND d.key = ANY (ARRAY[g.key])
+        WHERE d.freed;
+    END IF;
+    IF cardinality(_rates) > 0 THEN
+        RETURN QUERY SELECT NULL::uuid, 'rate', g.key, (
+                SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'rate'),
+            x.full_at, NULL::float8[], NULL::timestamptz, _claiming AND holdfast.is_lined('rate', g.key), NULL::timestamptz
+        FROM unnest(_rates) AS g (key) JOIN holdfast.gate x ON x.kind = 'rate' AND x.key = ANY (ARRAY[g.key]);
+    END IF;
+    IF cardinality(_breakers) > 0 THEN
+        RETURN QUERY SELECT NULL::uuid, 'breaker', g.key, (
+                SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'breaker'),
+            NULL::timestamptz, b.recent, b.open_until, b.held, NULL::timestamptz
+        FROM unnest(_breakers) AS g (key) JOIN holdfast.breaker b ON b.name = g.key;
+    END IF;
+END $$;
+
 DO $$
 DECLARE
     _role text;
@@ -223,6 +297,7 @@ BEGIN
         WHERE c.oid = 'holdfast.gate'::regclass AND a.privilege_type = 'INSERT' AND a.grantee <> 0
     LOOP
         EXECUTE format('GRANT INSERT, UPDATE, DELETE ON holdfast.turn TO %s', _role);
-        EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.line_tag, holdfast.lanes_at, holdfast.comes_last TO %s', _role);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.line_tag, holdfast.lanes_at TO %s', _role);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION holdfast.comes_last, holdfast.is_lined TO %s', _role);
     END LOOP;
 END $$;

@@ -7,8 +7,10 @@ SELECT what, name, size, count, per_s, burst FROM rule
 -- Of one kind, by key, where any is.
 SELECT s.key, count(*) FROM json_each(?2) e CROSS JOIN slot s ON s.kind = ?1 AND s.key = e.value GROUP BY s.key
 
--- name: full_at
-SELECT full_at FROM gate WHERE kind = 'rate' AND key = ?
+-- name: rate
+-- When its bucket will be full, and how many turns are kept there.
+SELECT (SELECT full_at FROM gate WHERE kind = 'rate' AND key = ?1),
+       (SELECT count(*) FROM slot WHERE kind = 'rate' AND key = ?1)
 
 -- name: slots_of
 SELECT kind, key FROM slot WHERE job_id = ?

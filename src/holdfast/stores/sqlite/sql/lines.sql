@@ -21,6 +21,9 @@ SELECT l.queue, l.priority, t.due, t.reached FROM lane l
 LEFT JOIN turn t ON t.kind = ?1 AND t.key = ?2 AND t.queue = l.queue AND t.priority = l.priority
 WHERE l.queue IS NOT NULL
 
+-- name: weights
+SELECT paused, high, low, weight, weights FROM queue_setting WHERE queue = ?
+
 -- name: place
 SELECT seq, job_id FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? ORDER BY line, seq LIMIT 1
 

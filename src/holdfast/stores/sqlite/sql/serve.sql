@@ -18,9 +18,6 @@ SELECT NOT EXISTS (SELECT 1 FROM queue_setting s WHERE s.queue = ?1 AND s.paused
     AND (NOT EXISTS (SELECT 1 FROM worker) OR EXISTS (SELECT 1 FROM worker w WHERE w.queues = '[]'
         OR EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(w.queues) THEN w.queues END) e WHERE e.value = ?1)))
 
--- name: weights
-SELECT paused, high, low, weight, weights FROM queue_setting WHERE queue = ?
-
 -- name: astray
 -- Who stands behind the others of a line, of the first of all.
 WITH RECURSIVE kind (kind) AS (VALUES ('limit'), ('rate'), ('breaker'), ('paused')),
@@ -50,7 +47,7 @@ DELETE FROM slot WHERE (kind, key, job_id) IN (
     SELECT s.kind, s.key, s.job_id FROM slot s
     WHERE NOT EXISTS (SELECT 1 FROM active a WHERE a.job_id = s.job_id)
         AND NOT EXISTS (
-            SELECT 1 FROM ready r WHERE s.kind = 'limit' AND r.job_id = s.job_id
+            SELECT 1 FROM ready r WHERE s.kind IN ('limit', 'rate') AND r.job_id = s.job_id
                 AND NOT EXISTS (SELECT 1 FROM queue_setting q WHERE q.queue = r.queue AND q.paused)
                 AND (NOT EXISTS (SELECT 1 FROM worker) OR EXISTS (
                     SELECT 1 FROM worker w WHERE w.queues = '[]'
