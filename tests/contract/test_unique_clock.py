@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-
 import pytest
-from tests.postgres.clock import stopped_clock
+from tests.contract.by_hand import Played
 
 from holdfast.core.job import JobId, NewJob
 from holdfast.core.once_options import Throttle, Unique
@@ -16,45 +12,12 @@ from holdfast.core.state import State
 from holdfast.core.unique import UniqueClaim, WhenTaken
 from holdfast.runtime.clock import ManualClock
 from holdfast.stores.base import Existing, Inserted, Store, Taken
-from holdfast.stores.postgres import PostgresStore
-from holdfast.stores.sqlite import SqliteStore
 from holdfast.testing.contracts.arrange import ERROR, PLENTY, a_job, apply, finish, insert, start, states
 
 DAY_S = 86_400.0
 #: The usual windows, longer than jobs are kept.
 THROTTLE = Throttle(every=30 * DAY_S).claim._replace(key="k")
 UNIQUE = Unique(for_=30 * DAY_S).claim._replace(key="k")
-
-Scenario = Callable[[Store, ManualClock], Awaitable[None]]
-Played = Callable[[Scenario], None]
-
-
-@contextmanager
-def on_sqlite(_: pytest.FixtureRequest) -> Iterator[tuple[Store, ManualClock]]:
-    clock = ManualClock()
-    yield SqliteStore(":memory:", clock=clock), clock
-
-
-@contextmanager
-def on_postgres(request: pytest.FixtureRequest) -> Iterator[tuple[Store, ManualClock]]:
-    place = request.getfixturevalue("postgres_tables")
-    with stopped_clock(place) as clock:
-        yield PostgresStore(place.url, schema=place.schema), clock
-
-
-@pytest.fixture(params=[on_sqlite, on_postgres])
-def play(request: pytest.FixtureRequest) -> Iterator[Played]:
-    opened: AbstractContextManager[tuple[Store, ManualClock]] = request.param(request)
-    with opened as (store, clock):
-
-        async def within_the_store(scenario: Scenario) -> None:
-            await store.open()
-            try:
-                await scenario(store, clock)
-            finally:
-                await store.close()
-
-        yield lambda scenario: asyncio.run(within_the_store(scenario))
 
 
 def a_call(claim: UniqueClaim) -> NewJob:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.core.breaker import CLOSED, NO_FIGURES, BreakerFigures, BreakerMark, BreakerState, Phase, after_mark
 from holdfast.core.gates import (
+    TURN_KEPT_S,
     Admission,
     Barrier,
     BreakerGate,
@@ -41,6 +42,8 @@ class Flow:
     figures: dict[str, BreakerFigures] = field(default_factory=dict)
     rules: Rules = field(default_factory=Rules)
     routes: dict[str, Route] = field(default_factory=dict)
+    kept_at: dict[tuple[Place, JobId], float] = field(default_factory=dict)
+    """Of turns at rates, when they were given."""
 
     # ------------------------------------------------------------ who may pass
 
@@ -55,6 +58,7 @@ class Flow:
     def judge(self, jobs: Sequence[NewJob], now: float, *, lined: set[str]) -> list[Admission]:
         """Those of a claim, in order; whoever passes has taken its slots and spent its tokens, and used its turns at
         rates. `lined`: rates at which somebody waits who does not come last."""
+        self.lapse(now)
         usage = replace(self.usage(now), lined=lined)
         admissions = admit([self.candidate(job) for job in jobs], usage)
         for job, admission in zip(jobs, admissions, strict=True):
@@ -95,7 +99,13 @@ class Flow:
 
     # ------------------------------------------------------------ slots
 
-    def keep(self, job: NewJob, *, comes_last: bool) -> list[tuple[Place, int]]:
+    def lapse(self, now: float) -> None:
+        """Turns at rates that were kept for too long are nobody's."""
+        for (place, job_id), kept_at in self.kept_at.items():
+            if kept_at < now - TURN_KEPT_S:
+                self.slots[place].discard(job_id)
+
+    def keep(self, job: NewJob, now: float, *, comes_last: bool) -> list[tuple[Place, int]]:
         """Slots of all its limits go with a waiter that is let go, but where it comes last and does not replace; and
         turns at its rates. The places that are fuller now, with their sizes."""
         taken = []
@@ -107,6 +117,7 @@ class Flow:
             elif isinstance(gate, RateGate) and not comes_last:
                 place = Place(Barrier.RATE, gate.key)
                 self.slots.setdefault(place, set()).add(job.id)
+                self.kept_at[place, job.id] = now
                 taken.append((place, gate.pace.burst))
         return taken
 

@@ -28,6 +28,7 @@ def let_go(model: Model, *, limit: int, only: frozenset[Barrier] = frozenset(Bar
 def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float | None]:
     unparked = moved = 0
     untold = False
+    model.flow.lapse(model.now)
     usage = model.flow.usage(model.now)
     for job in sorted((job for job in model.jobs.values() if job.at == place), key=model.turn):
         if unparked + moved >= most:
@@ -55,4 +56,4 @@ def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float
 def _make_ready(model: Model, job: Job, place: Place) -> None:
     model.let_go([(job, place)])
     if model.keeps(job):
-        model.flow.keep(job.new, comes_last=job.lane in model.last)
+        model.flow.keep(job.new, model.now, comes_last=job.lane in model.last)

@@ -84,8 +84,9 @@ def _go_on(model: Model, job: Job, info: JobInfo | None) -> bool:
 
 def _keep_slots(model: Model, let_go: list[Job]) -> None:
     """Slots go with them, but to nobody whose queue is paused or, but to replace, comes last; there were so many."""
+    model.flow.lapse(model.now)
     going = [job for job in let_go if model.keeps(job)]
-    taken = [each for job in going for each in model.flow.keep(job.new, comes_last=job.lane in model.last)]
+    taken = [each for job in going for each in model.flow.keep(job.new, model.now, comes_last=job.lane in model.last)]
     for place, size in taken:
         assert len(model.flow.slots[place]) <= size, ("more than there are", place, model.flow.slots[place])
 

@@ -17,8 +17,9 @@ from holdfast.core.rate import Pace, next_token_at, no_emptier, spend, tokens, t
 
 MOST_AT_ONCE: Final = 1_000_000
 """The largest size of a limit."""
-_KEPT_S: Final = 5.0
-"""Where turns are kept for as many as may begin at once, and none of them is claimed, nothing else tells."""
+TURN_KEPT_S: Final = 5.0
+"""How long a turn at a rate is kept for one who was let go. Whoever is not claimed by then has workers that are busy,
+while others have free ones: he waits again when his claim comes."""
 
 
 class Barrier(StrEnum):
@@ -293,6 +294,5 @@ def _at_rate(gate: RateGate, candidate: Candidate, usage: Usage, *, letting_go: 
         return None
     if full_at is not None and left < 1:
         usage.full_at[gate.key] = full_at = no_emptier(full_at, usage.now, gate.pace)
-    if kept >= gate.pace.burst:
-        return Waits(place, usage.now + _KEPT_S)
-    return Waits(place, tokens_at(full_at, usage.now, gate.pace, kept + 1))
+    until = tokens_at(full_at, usage.now, gate.pace, min(kept + 1, gate.pace.burst))
+    return Waits(place, min(until, usage.now + TURN_KEPT_S) if left and kept else until)

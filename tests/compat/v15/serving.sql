@@ -154,6 +154,11 @@ UPDATE holdfast.parked SET seq = seq - 4611686018427387904 WHERE job_id = ANY (A
 -- name: give_slots
 SELECT holdfast.give_slots($1::uuid[], $2::text[], $3::text[], $4::int4[])
 
+-- name: note_turns
+-- When those were given that are kept at rates.
+UPDATE holdfast.slot s SET kept_at = $2 WHERE s.ctid = ANY (ARRAY(
+    SELECT x.ctid FROM holdfast.slot x WHERE x.job_id = ANY ($1) AND x.kind = 'rate'))
+
 -- name: move
 UPDATE holdfast.parked p SET reason = m.reason, key = m.key, seq = p.seq % 4611686018427387904
 FROM unnest($1::uuid[], $2::text[], $3::text[]) AS m (job_id, reason, key) WHERE p.job_id = ANY (ARRAY[m.job_id])

@@ -137,8 +137,7 @@ async def _write(
             spent.update(verdict.spends)
             for place, at in turns_used(candidate, held.usage) if candidate.has else ():
                 turns.append(job_id)
-                if place.key in held.usage.lined:
-                    due[place] = min(due.get(place, at), at)
+                due[place] = min(due.get(place, at), at)  # also for those who come last, whom `lined` does not count
             continue
         if isinstance(verdict, Waits):
             parked.append((job_id, verdict.at.barrier, verdict.at.key))

@@ -176,6 +176,9 @@ async def _write(tx: Tx, line: Outcome, again: set[Place], rules: Rules) -> None
         for place in places
     ]
     await tx.many("serving.give_slots", slots)
+    turns = [job_id for job_id, barrier, *_ in slots if barrier is Barrier.RATE]
+    if turns:
+        await tx.fetch("serving.note_turns", turns, tx.now)
     await tx.enter_ready([_place_of(each) for each in line.let_go])
     await end_jobs(
         tx,

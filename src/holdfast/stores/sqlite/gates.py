@@ -10,7 +10,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.core.breaker import Phase
-from holdfast.core.gates import Barrier, Candidate, Passed, Place, Rules, Usage, kept_slots, places_of, turns_used
+from holdfast.core.gates import (
+    TURN_KEPT_S,
+    Barrier,
+    Candidate,
+    Passed,
+    Place,
+    Rules,
+    Usage,
+    kept_slots,
+    places_of,
+    turns_used,
+)
 from holdfast.core.gates_text import read_gates
 from holdfast.stores.base import Hint
 from holdfast.stores.gate_rows import places_of_rows, seconds_of
@@ -33,6 +44,7 @@ def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
     for place in places_of(candidates, usage.rules):
         match place.barrier:
             case Barrier.RATE if place not in usage.held:
+                tx.db.execute(SQL["lapse"], (place.key, tx.now - TURN_KEPT_S))
                 full_at, usage.held[place] = tx.db.execute(SQL["rate"], (place.key,)).fetchone()
                 if (full_s := seconds_of(full_at)) is not None:
                     usage.full_at[place.key] = full_s
@@ -50,15 +62,14 @@ def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
 
 def slots_of(tx: Tx, job_id: bytes) -> frozenset[Place]:
     """What a job holds."""
-    return frozenset(places_of_rows(tx.db.execute(SQL["slots_of"], (job_id,))))
+    return frozenset(places_of_rows(tx.db.execute(SQL["slots_of"], (job_id, tx.now - TURN_KEPT_S))))
 
 
 def take(tx: Tx, passed: Sequence[tuple[bytes, Candidate, Passed]], usage: Usage) -> None:
     """Slots and tokens of those who may run; the usage knows what is left of the tokens. Turns that were kept for them
     at rates are used, and those who wait there are looked at when the next token is there."""
-    slots = [(*place, job_id) for job_id, _, admission in passed for place in admission.takes]
-    if slots:
-        tx.db.executemany(SQL["take"], slots)
+    for job_id, _, admission in passed:
+        take_slots(tx, job_id, admission.takes)
     spent = {key for *_, admission in passed for key in admission.spends}
     if spent:
         tx.db.executemany(SQL["spend"], [(key, usage.full_at[key]) for key in sorted(spent)])
@@ -66,6 +77,11 @@ def take(tx: Tx, passed: Sequence[tuple[bytes, Candidate, Passed]], usage: Usage
         for place, next_at in turns_used(candidate, usage) if candidate.has else ():
             tx.db.execute(SQL["free_one"], (job_id, *place))
             make_due(tx, place, next_at)
+
+
+def take_slots(tx: Tx, job_id: bytes, places: Iterable[Place]) -> None:
+    """They are this job's, until something frees them."""
+    tx.db.executemany(SQL["take"], [(*place, job_id, tx.now) for place in places])
 
 
 def free_slots(tx: Tx, job_ids: Sequence[bytes]) -> None:

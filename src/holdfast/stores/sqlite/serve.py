@@ -17,7 +17,7 @@ from holdfast.stores.queue_rows import share_in_line
 from holdfast.stores.sqlite.admission import hold_back, unpark
 from holdfast.stores.sqlite.end import bury_headless
 from holdfast.stores.sqlite.gates import SQL as GATES
-from holdfast.stores.sqlite.gates import make_due, note_freed, read_rules, read_usage
+from holdfast.stores.sqlite.gates import make_due, note_freed, read_rules, read_usage, take_slots
 from holdfast.stores.sqlite.lines import SQL as LINES
 from holdfast.stores.sqlite.lines import Line, settings_of
 from holdfast.stores.sqlite.statements import load
@@ -181,7 +181,7 @@ def _go_along(tx: Tx, place: Place, line: Line, *, most: int) -> _Outcome:
         unpark(tx, job)
         line.took(waiter)
         slots = kept_slots(job.candidate, admission.takes, comes_last=waiter.share == 0) if served else ()
-        tx.db.executemany(GATES["take"], [(*each, job.job_id) for each in slots])
+        take_slots(tx, job.job_id, slots)
         kept_nothing = kept_nothing or waiter.share == 0
         spent.update(admission.spends if served else ())
         if job.tag and comes_anew(job.candidate, place, admission.takes, usage.rules):

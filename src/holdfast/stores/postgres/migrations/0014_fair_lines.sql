@@ -208,6 +208,9 @@ BEGIN
     END IF;
 END $$;
 
+-- When a turn at a rate was kept for one who was let go.
+ALTER TABLE holdfast.slot ADD COLUMN kept_at timestamptz;
+
 -- is_lined: whether anybody waits there of a lane that does not come last.
 CREATE FUNCTION holdfast.is_lined(_kind text, _key text) RETURNS bool LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
@@ -222,8 +225,8 @@ BEGIN
             ELSE NOT holdfast.comes_last(l.priority, s.weights) END);
 END $$;
 
--- hold_gates: as before (0008); of rates it also tells how many turns are kept there, and, for a claim, whether somebody
--- waits.
+-- hold_gates: as before (0008); of rates it also tells how many turns are kept there, but for those that were kept for too
+-- long, which lapse; and, for a claim, whether somebody waits.
 CREATE OR REPLACE FUNCTION holdfast.hold_gates(
     _limits text[], _rates text[], _breakers text[], _pauses text[], _job_ids uuid[], _claiming bool, _said text
 ) RETURNS TABLE (
@@ -251,6 +254,10 @@ BEGIN
     _now := holdfast.clock();
     RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::int8, NULL::timestamptz, NULL::float8[],
                         NULL::timestamptz, NULL::bool, _now;
+    IF cardinality(_rates) > 0 THEN
+        DELETE FROM holdfast.slot s USING unnest(_rates) AS g (key)
+        WHERE s.key = g.key AND s.kind = 'rate' AND s.kept_at < _now - interval '5 seconds';
+    END IF;
     IF cardinality(_job_ids) > 0 THEN
         RETURN QUERY SELECT s.job_id, s.kind, s.key, NULL::int8, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
                             NULL::bool, NULL::timestamptz

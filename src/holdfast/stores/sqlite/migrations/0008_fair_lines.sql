@@ -9,6 +9,9 @@ CREATE INDEX parked_in_line ON parked (reason, key, queue, priority, line, seq);
 CREATE INDEX parked_by_tenant ON parked (reason, key, queue, priority, tenant, seq) WHERE line > 0;
 CREATE INDEX parked_last ON parked (reason, key, queue, priority, tenant, line) WHERE line > 0;
 
+-- When a turn at a rate was kept for one who was let go.
+ALTER TABLE slot ADD COLUMN kept_at REAL;
+
 -- What is known of the lanes of a gate from one look to the next, where anything has to be; and, as a lane without a name,
 -- the gate's clock.
 CREATE TABLE turn (

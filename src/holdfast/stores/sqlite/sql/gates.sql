@@ -12,11 +12,15 @@ SELECT s.key, count(*) FROM json_each(?2) e CROSS JOIN slot s ON s.kind = ?1 AND
 SELECT (SELECT full_at FROM gate WHERE kind = 'rate' AND key = ?1),
        (SELECT count(*) FROM slot WHERE kind = 'rate' AND key = ?1)
 
+-- name: lapse
+-- Turns that were kept there for too long.
+DELETE FROM slot WHERE kind = 'rate' AND key = ? AND kept_at < ?
+
 -- name: slots_of
-SELECT kind, key FROM slot WHERE job_id = ?
+SELECT kind, key FROM slot WHERE job_id = ?1 AND (kind != 'rate' OR kept_at >= ?2)
 
 -- name: take
-INSERT INTO slot (kind, key, job_id) VALUES (?, ?, ?)
+INSERT INTO slot (kind, key, job_id, kept_at) VALUES (?1, ?2, ?3, CASE ?1 WHEN 'rate' THEN ?4 END)
 
 -- name: free
 DELETE FROM slot WHERE job_id = ? RETURNING kind, key
