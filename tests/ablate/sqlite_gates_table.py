@@ -89,8 +89,8 @@ AT_SQLITES_GATES = (
         "order",
         "a job that comes last keeps its slot of a limit where it would replace whoever came meanwhile",
         "src/holdfast/core/gates.py",
-        "if place.key in replacing",
-        "if False",
+        "place.barrier is Barrier.LIMIT and place.key in replacing",
+        "False",
         _contract("last_lanes"),
     ),
     Ablation(

@@ -10,6 +10,7 @@ from tests.ablate.simulation_table import IN_THE_SIMULATION
 from tests.ablate.supervision_table import UNDER_A_SUPERVISOR
 from tests.ablate.tenants_table import OF_TENANTS
 from tests.ablate.threads_table import IN_THREADS
+from tests.ablate.turns_table import OF_TURNS
 from tests.ablate.waiting_table import WHILE_WAITING
 
 STORE = "src/holdfast/stores/sqlite/"
@@ -515,6 +516,7 @@ ABLATIONS = (
     *UNDER_A_SUPERVISOR,
     *IN_THE_SIMULATION,
     *OF_LINES,
+    *OF_TURNS,
     *OF_TENANTS,
     *ON_REDIS,
 )

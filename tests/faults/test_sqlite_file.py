@@ -73,6 +73,20 @@ def test_a_worker_whose_file_is_gone_ends_and_says_so(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_who_reads_while_the_file_is_gone_puts_no_empty_one_in_its_place(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Trial(tmp_path) as trial:
+            file, aside = Path(trial.where.path), tmp_path / "aside"
+            file.rename(aside)
+            with pytest.raises(StoreBroken, match="cannot be opened"):
+                await trial.hf.queues.list()  # the first that is read: the connection is not there yet
+            assert not file.exists()
+            aside.rename(file)
+            assert await trial.hf.queues.list() == []
+
+    asyncio.run(run())
+
+
 def test_a_reader_that_never_ends_holds_nobody_up_and_the_log_is_used_again_after_it(tmp_path: Path) -> None:
     async def run() -> None:
         async with Trial(tmp_path, high_watermark=100_000) as trial:

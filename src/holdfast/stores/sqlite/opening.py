@@ -57,8 +57,9 @@ def open_writer(path: str) -> sqlite3.Connection:
 
 
 def open_reader(path: str) -> sqlite3.Connection:
-    """A connection that cannot write, for reports."""
-    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    """A connection that cannot write, for reports; where the file is gone it makes no other in its place."""
+    place = f"file:{quote(path)}?mode=rw"
+    connection = sqlite3.connect(place, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA query_only = ON")
     return connection
 
