@@ -41,8 +41,8 @@ OF_TURNS = (
         "P9",
         "turns: somebody looks again when turns have lapsed",
         CORE,
-        "min(until, usage.now + TURN_KEPT_S) if left and kept else until",
-        "until",
+        "until = min(until, lapsed_at) if kept < gate.pace.burst else lapsed_at",
+        "pass",
         LAPSING,
     ),
     Ablation(

@@ -20,6 +20,8 @@ MOST_AT_ONCE: Final = 1_000_000
 TURN_KEPT_S: Final = 5.0
 """How long a turn at a rate is kept for one who was let go. Whoever is not claimed by then has workers that are busy,
 while others have free ones: he waits again when his claim comes."""
+_SOON_S: Final = 0.01
+"""So long after that it is surely over."""
 
 
 class Barrier(StrEnum):
@@ -295,4 +297,7 @@ def _at_rate(gate: RateGate, candidate: Candidate, usage: Usage, *, letting_go: 
     if full_at is not None and left < 1:
         usage.full_at[gate.key] = full_at = no_emptier(full_at, usage.now, gate.pace)
     until = tokens_at(full_at, usage.now, gate.pace, min(kept + 1, gate.pace.burst))
-    return Waits(place, min(until, usage.now + TURN_KEPT_S) if left and kept else until)
+    if left and kept:  # there are tokens, and they are meant for others
+        lapsed_at = usage.now + TURN_KEPT_S + _SOON_S
+        until = min(until, lapsed_at) if kept < gate.pace.burst else lapsed_at
+    return Waits(place, until)

@@ -266,19 +266,18 @@ async def check_a_turn_is_not_kept_in_a_paused_queue(store: Store) -> None:
     assert [job.id for job in await drain(store, worker, ELSEWHERE)] == [other]
 
 
-async def check_who_comes_last_waits_in_line_for_tokens_and_gets_what_is_left(store: Store) -> None:
-    gate, last = RateGate("fast", QUICK), Lane(ELSEWHERE.queue, LANE.priority)
+async def check_those_who_come_last_do_not_keep_out_one_of_them_who_was_let_go(store: Store) -> None:
+    last = Lane(ELSEWHERE.queue, LANE.priority)
     await store.set_queue(last.queue, QueueSettings(weight=0.0), only=("weight",))
-    run = await start(store, gates=(gate,))
-    ids = await insert(store, *(a_job(gates=(gate,), queue=last.queue) for _ in range(3)))
-    begun: list[JobId] = []
-    for _ in range(1_000):
-        await a_moment(store)
-        await serve(store)
-        begun += [job.id for job in await drain(store, run.worker, last)]
-        if len(begun) == len(ids):
-            return
-    raise AssertionError(f"those behind it do not keep it out: {begun}")
+    run = await start(store, gates=(SLOW,))
+    first, second = await insert(store, *(a_job(gates=(SLOW,), queue=last.queue) for _ in range(2)))
+    assert await drain(store, run.worker, last) == []
+    await store.set_limit("post", size=None, pace=Pace(1, LONG_S, 2), by="me")
+    await serve(store)
+    assert await state(store, first) is State.READY
+    assert await use(store, AT_POST) == (0, 1), "nothing is kept for it"
+    assert [job.id for job in await drain(store, run.worker, last)] == [first]
+    assert await state(store, second) is State.PARKED
 
 
 async def check_each_key_has_its_own_tokens_and_one_name_for_all(store: Store) -> None:
