@@ -90,7 +90,7 @@ ONLY_SQLITE = (
         "'later'", "9e999", "-9e999", "1e300")),
     *(f"INSERT OR REPLACE INTO gate VALUES ('rate', 'R', NULL, {due_at})" for due_at in ("'later'", "9e999")),
     "INSERT OR REPLACE INTO gate VALUES ('nonsense', 'R', NULL, 1)",
-    "INSERT OR REPLACE INTO slot VALUES ('nonsense', 'L', x'00112233445566778899aabbccddeeff')",
+    "INSERT OR REPLACE INTO slot (kind, key, job_id) VALUES ('nonsense', 'L', x'00112233445566778899aabbccddeeff')",
     "INSERT OR REPLACE INTO queue_setting (queue, weight) VALUES (x'ff00', 2)",
     "INSERT OR REPLACE INTO queue_setting (queue, weight) VALUES ('contract', 'x')",
     "INSERT OR REPLACE INTO queue_setting (queue, high, low) VALUES ('contract', 9223372036854775807, 1)",
