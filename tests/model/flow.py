@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.core.breaker import CLOSED, NO_FIGURES, BreakerFigures, BreakerMark, BreakerState, Phase, after_mark
 from holdfast.core.gates import (
-    TURN_KEPT_S,
     Admission,
     Barrier,
     BreakerGate,
@@ -21,6 +20,7 @@ from holdfast.core.gates import (
     Usage,
     WhenFull,
     admit,
+    fresh_turns,
     gates_of,
 )
 from holdfast.core.job import JobId, NewJob
@@ -53,12 +53,13 @@ class Flow:
 
     def usage(self, now: float) -> Usage:
         held = {place: len(holders) for place, holders in self.slots.items()}
-        return Usage(now, held, dict(self.full_at), dict(self.breakers), self.rules)
+        overdue = {place: sum(self.is_overdue(place, each, now) for each in held) for place, held in self.slots.items()}
+        held = {place: count - overdue[place] for place, count in held.items()}
+        return Usage(now, held, dict(self.full_at), dict(self.breakers), self.rules, overdue=overdue)
 
     def judge(self, jobs: Sequence[NewJob], now: float, *, lined: set[str]) -> list[Admission]:
         """Those of a claim, in order; whoever passes has taken its slots and spent its tokens, and used its turns at
         rates. `lined`: rates at which somebody waits who does not come last."""
-        self.lapse(now)
         usage = replace(self.usage(now), lined=lined)
         admissions = admit([self.candidate(job) for job in jobs], usage)
         for job, admission in zip(jobs, admissions, strict=True):
@@ -99,11 +100,10 @@ class Flow:
 
     # ------------------------------------------------------------ slots
 
-    def lapse(self, now: float) -> None:
-        """Turns at rates that were kept for too long are nobody's."""
-        for (place, job_id), kept_at in self.kept_at.items():
-            if kept_at < now - TURN_KEPT_S:
-                self.slots[place].discard(job_id)
+    def is_overdue(self, place: Place, job_id: JobId, now: float) -> bool:
+        """Whether it has had a turn at a rate for too long."""
+        first, last = fresh_turns(now)
+        return place.barrier is Barrier.RATE and not first <= self.kept_at[place, job_id] <= last
 
     def keep(self, job: NewJob, now: float, *, comes_last: bool) -> list[tuple[Place, int]]:
         """Slots of all its limits go with a waiter that is let go, but where it comes last and does not replace; and

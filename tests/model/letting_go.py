@@ -28,9 +28,13 @@ def let_go(model: Model, *, limit: int, only: frozenset[Barrier] = frozenset(Bar
 def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float | None]:
     unparked = moved = 0
     untold = False
-    model.flow.lapse(model.now)
     usage = model.flow.usage(model.now)
+    busy = model.busy_lanes(place)
+    again_at: float | None = None
     for job in sorted((job for job in model.jobs.values() if job.at == place), key=model.turn):
+        if job.lane in busy and model.keeps(job):
+            again_at = model.now + AGAIN_S
+            continue
         if unparked + moved >= most:
             return unparked, moved, model.now
         if job.at != place:
@@ -42,7 +46,7 @@ def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float
                     until = model.now + AGAIN_S
                 if place.barrier is Barrier.RATE and place.key in usage.full_at:
                     model.flow.full_at[place.key] = usage.full_at[place.key]
-                return unparked, moved, until
+                return unparked, moved, until if again_at is None else min(until or again_at, again_at)
             case Waits() | Skipped():
                 moved += 1
                 model.hold_back(job, admission)
@@ -50,7 +54,7 @@ def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float
                 unparked += 1
                 untold |= job.lane in model.last
                 _make_ready(model, job, place)
-    return unparked, moved, None
+    return unparked, moved, again_at
 
 
 def _make_ready(model: Model, job: Job, place: Place) -> None:

@@ -20,6 +20,7 @@ from holdfast.core.cause import Cause
 from holdfast.core.fairness import Lane
 from holdfast.core.gates import Admission, Barrier, BreakerGate, Passed, Place, Skipped, Waits
 from holdfast.core.job import JobId, NewJob, WorkerId
+from holdfast.core.loss import alone
 from holdfast.core.settlement import (
     UNKNOWN_TASK,
     Bury,
@@ -525,6 +526,13 @@ class Model:
     def keeps(self, job: Job) -> bool:
         """Whether slots go with it when it is let go: somebody will claim it."""
         return job.new.queue not in self.paused
+
+    def busy_lanes(self, place: Place) -> set[Lane]:
+        """They have a turn at a rate already and do not use it."""
+        ready = (job for job in self.jobs.values() if job.state is State.READY and not alone(job.losses))
+        turns = self.flow.slots.get(place, set())
+        overdue = (job for job in ready if job.new.id in turns and self.flow.is_overdue(place, job.new.id, self.now))
+        return {job.lane for job in overdue}
 
     def turn(self, job: Job) -> tuple[bool, int]:
         """Where it may stand among those who wait at its gate: what is left is for those who come last. In which order

@@ -42,7 +42,8 @@ def follow(
         for older, younger in pairwise(line):
             assert not stayed[older.new.id] or stayed[younger.new.id], (place, "not the oldest", older, younger)
     for at, line in _by(simple, lambda job: job.at).items():
-        if any(stayed[job.new.id] and model.keeps(job) and job.lane not in model.last for job in line):
+        behind = model.last | (set() if at is None else model.busy_lanes(at))
+        if any(stayed[job.new.id] and model.keeps(job) and job.lane not in behind for job in line):
             early = [job for job in line if job.lane in model.last and model.keeps(job) and not stayed[job.new.id]]
             assert not early, (at, "others wait who do not come last", early)
     places = {job.new.id: job.at for job in waiting}
@@ -84,11 +85,11 @@ def _go_on(model: Model, job: Job, info: JobInfo | None) -> bool:
 
 def _keep_slots(model: Model, let_go: list[Job]) -> None:
     """Slots go with them, but to nobody whose queue is paused or, but to replace, comes last; there were so many."""
-    model.flow.lapse(model.now)
     going = [job for job in let_go if model.keeps(job)]
     taken = [each for job in going for each in model.flow.keep(job.new, model.now, comes_last=job.lane in model.last)]
+    held = model.flow.usage(model.now).held  # without turns that are overdue, beside which there are others
     for place, size in taken:
-        assert len(model.flow.slots[place]) <= size, ("more than there are", place, model.flow.slots[place])
+        assert held[place] <= size, ("more than there are", place, model.flow.slots[place])
 
 
 def _replaced(model: Model, infos: Infos, asked_to_stop: Callable[[], Mapping[JobId, str]]) -> None:

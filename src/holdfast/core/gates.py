@@ -17,11 +17,12 @@ from holdfast.core.rate import Pace, next_token_at, no_emptier, spend, tokens, t
 
 MOST_AT_ONCE: Final = 1_000_000
 """The largest size of a limit."""
-TURN_KEPT_S: Final = 5.0
-"""How long a turn at a rate is kept for one who was let go. Whoever is not claimed by then has workers that are busy,
-while others have free ones: he waits again when his claim comes."""
+TURN_KEPT_S: Final = 0.2
+"""So soon one who was let go from a rate is claimed, where somebody has room for it. If not, its turn is overdue."""
 _SOON_S: Final = 0.01
 """So long after that it is surely over."""
+_AHEAD_S: Final = 1.0
+"""So far a clock may have been ahead of ours."""
 
 
 class Barrier(StrEnum):
@@ -116,13 +117,15 @@ class Usage:
 
     now: float
     held: dict[Place, int] = field(default_factory=dict)
-    """Slots taken: of limits, and the probes of breakers; and turns that are kept at rates."""
+    """Slots taken: of limits, and the probes of breakers; and turns that are kept at rates, but for those overdue."""
     full_at: dict[str, float] = field(default_factory=dict)
     """By key of the rate: when its bucket will be full again."""
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     rules: Rules = NO_RULES
     lined: set[str] = field(default_factory=set)
     """Rates at which somebody waits: whoever comes now, without a turn that is kept for it, waits behind them."""
+    overdue: dict[Place, int] = field(default_factory=dict)
+    """Turns at rates that were kept for long, or nobody can tell since when."""
 
 
 class Passed(NamedTuple):
@@ -282,22 +285,34 @@ def _admit(candidate: Candidate, usage: Usage, *, letting_go: bool) -> Admission
     for gate in spends:
         usage.full_at[gate.key] = spend(usage.full_at.get(gate.key), usage.now, gate.pace)
         if (place := _place(gate)) in candidate.has:  # its turn is used
-            usage.held[place] = max(0, usage.held.get(place, 0) - 1)
+            kept = usage.overdue if usage.overdue.get(place) else usage.held
+            kept[place] = max(0, kept.get(place, 0) - 1)
     return Passed(tuple(takes), tuple([gate.key for gate in spends]) if spends else ())
 
 
 def _at_rate(gate: RateGate, candidate: Candidate, usage: Usage, *, letting_go: bool) -> Waits | None:
-    """Whoever has a turn needs a token; others one more than turns are kept for, and nobody before them."""
+    """Whoever has a turn needs a token; others one more than are meant for turns, and nobody before them."""
     place, full_at = _place(gate), usage.full_at.get(gate.key)
     has_turn = place in candidate.has
-    kept = 0 if has_turn else usage.held.get(place, 0)
+    meant = 0 if has_turn else _meant_for_turns(usage, place, gate.pace)
     left = tokens(full_at, usage.now, gate.pace)
-    if left > kept and (has_turn or letting_go or gate.key not in usage.lined):
+    if left > meant and (has_turn or letting_go or gate.key not in usage.lined):
         return None
     if full_at is not None and left < 1:
         usage.full_at[gate.key] = full_at = no_emptier(full_at, usage.now, gate.pace)
-    until = tokens_at(full_at, usage.now, gate.pace, min(kept + 1, gate.pace.burst))
-    if left and kept:  # there are tokens, and they are meant for others
-        lapsed_at = usage.now + TURN_KEPT_S + _SOON_S
-        until = min(until, lapsed_at) if kept < gate.pace.burst else lapsed_at
+    until = tokens_at(full_at, usage.now, gate.pace, min(meant + 1, gate.pace.burst))
+    if left and usage.held.get(place) and not has_turn:
+        overdue_at = usage.now + TURN_KEPT_S + _SOON_S
+        until = min(until, overdue_at) if meant < gate.pace.burst else overdue_at
     return Waits(place, until)
+
+
+def fresh_turns(now: float) -> tuple[float, float]:
+    """Between these moments those turns were given that are not overdue. Later ones were not given by our clock."""
+    return now - TURN_KEPT_S, now + _AHEAD_S
+
+
+def _meant_for_turns(usage: Usage, place: Place, pace: Pace) -> int:
+    """For each turn a token. Those overdue leave one to the others, who have room: else a single busy queue would take
+    the rate away from everybody. So where the burst is one nothing is kept for them."""
+    return usage.held.get(place, 0) + min(usage.overdue.get(place, 0), pace.burst - 1)

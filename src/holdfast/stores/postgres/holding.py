@@ -21,6 +21,8 @@ from holdfast.stores.rule_rows import rules_of
 
 #: So many are taken of a limit of which a slot is meant for those who wait (`hold_gates`).
 _FREED = 2**31 - 1
+#: One turn at a rate that is overdue, in the number that tells of all; it has one of these more than there are.
+_OVERDUE = 1 << 32
 #: In the order in which the function `hold_gates` is told of them.
 _KINDS = (Barrier.LIMIT, Barrier.RATE, Barrier.BREAKER, Barrier.PAUSED)
 
@@ -79,7 +81,11 @@ async def hold(
         if job_id is not None:
             slots[job_id].update(places_of_rows([(kind, key)]))
             continue
-        if held:
+        if held and kind == Barrier.RATE:
+            overdue, fresh = divmod(held, _OVERDUE)
+            place = Place(Barrier.RATE, key)
+            usage.held[place], usage.overdue[place] = fresh, overdue - 1
+        elif held:
             place = Place(Barrier(kind), key)
             usage.held[place] = max(held, usage.held.get(place, 0))
             if place.barrier is Barrier.LIMIT and held < _FREED:

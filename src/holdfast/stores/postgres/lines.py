@@ -4,7 +4,7 @@ written here but tags of those who have left."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -136,9 +136,19 @@ async def hand_down(tx: Tx, rows: Sequence[Record]) -> None:
 
 
 def judge(
-    place: Place, waiters: Sequence[Record], clock: Remembered, held: Held, line: Outcome, *, limit: int
+    place: Place,
+    waiters: Sequence[Record],
+    clock: Remembered,
+    held: Held,
+    line: Outcome,
+    *,
+    limit: int,
+    busy: Collection[Lane] = (),
 ) -> float | None:
-    """Go along the lanes, each in its turn, up to the first who has to stay; when to come again."""
+    """Go along the lanes, each in its turn, up to the first who has to stay; when to come again.
+
+    `busy`: lanes that have a turn already and do not use it; they get no other one meanwhile.
+    """
     rows: defaultdict[Lane, list[Record]] = defaultdict(list)
     for row in waiters:
         rows[Lane(row["lane_queue"], row["lane_priority"])].append(row)
@@ -147,7 +157,13 @@ def judge(
         {lane: InLine(_share(each.first), each.first["seq"]) for lane, each in lanes.items()},
         {CLOCK: clock, **{lane: each.remembered for lane, each in lanes.items()}},
     )
+    passed_over = [lane for lane in busy if lane in lanes and turns.share(lane)]
+    for lane in passed_over:
+        turns.leave(lane)
     until = _go_along(place, turns, lanes, held, line, limit=limit)
+    if passed_over:
+        line.over.discard(place)
+        until = _earliest([until, held.usage.now + _AGAIN_S])
     line.turns += [(place, lane, known) for lane, known in turns.changes().items()]
     line.tags += [given for each in lanes.values() for given in each.given()]
     line.spare += [(place, lane, *spare) for lane, each in lanes.items() for spare in each.spare]

@@ -127,7 +127,6 @@ async def _write(
     freed: list[JobId] = []
     spent: set[str] = set()
     due: dict[Place, float] = {}
-    turns: list[JobId] = []
     ready, waiting = Counter(row["queue"] for row in rows), Counter[str]()
     for row, candidate, verdict in verdicts:
         job_id = row["job_id"]
@@ -136,7 +135,6 @@ async def _write(
             slots += [(job_id, *place, size_of(place, candidate, held.usage.rules)) for place in verdict.takes]
             spent.update(verdict.spends)
             for place, at in turns_used(candidate, held.usage) if candidate.has else ():
-                turns.append(job_id)
                 due[place] = min(due.get(place, at), at)  # also for those who come last, whom `lined` does not count
             continue
         if isinstance(verdict, Waits):
@@ -155,8 +153,6 @@ async def _write(
         *_columns([(place.barrier, place.key, moment(at)) for place, at in due.items()], 3),
         *_columns([(queue, -count, waiting[queue]) for queue, count in ready.items()], 3),
     )  # fmt: skip
-    if turns:
-        await tx.fetch("passing.use_turns", turns)
     await reach(tx, worker, [place_of(row) for row in rows if row["tag"]])
     tx.drained += [queue for queue, count in ready.items() if count > waiting[queue]]
     if leased:

@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.errors import StoreUnavailable
-from holdfast.core.gates import Barrier, Place, Rules, size_of
+from holdfast.core.fairness import Lane
+from holdfast.core.gates import Barrier, Place, Rules, fresh_turns, size_of
 from holdfast.core.state import State
 from holdfast.core.turns import LANES_AT_ONCE, NOTHING, remembered_of
 from holdfast.stores.base import Hint
@@ -153,11 +154,21 @@ async def _serve_some(tx: Tx, places: Sequence[Place], limit: int, tenanted: set
         waiters = await tx.fetch("serving.line", *place, many, LANES_AT_ONCE)
         tenanted.update(row["queue"] for row in waiters if row["tag"])
         clock = await tx.fetch("serving.clock", *place) if len({_lane_of(row) for row in waiters}) > 1 else ()
-        line.due[place] = judge(place, waiters, remembered_of(*clock[0]) if clock else NOTHING, held, line, limit=limit)
+        known = remembered_of(*clock[0]) if clock else NOTHING
+        busy = await _busy_lanes(tx, place)
+        line.due[place] = judge(place, waiters, known, held, line, limit=limit, busy=busy)
     again = {place for place, at in line.due.items() if at == held.usage.now}
     await keep_out(tx, held, (verdict for _, verdict in line.moved))
     await _write(tx, line, again, rules)
     return Count(len(line.let_go), len(line) - len(line.let_go)), again
+
+
+async def _busy_lanes(tx: Tx, place: Place) -> set[Lane]:
+    """Nobody has come for whom was let go of them: all who would run his job are busy."""
+    if place.barrier is not Barrier.RATE:
+        return set()
+    between = map(moment, fresh_turns(tx.now.timestamp()))
+    return {Lane._make(row) for row in await tx.fetch("serving.overdue_lanes", place.key, *between)}
 
 
 def _lane_of(row: Record) -> tuple[str, int]:

@@ -11,13 +11,13 @@ from typing import Any
 
 from holdfast.core.breaker import Phase
 from holdfast.core.gates import (
-    TURN_KEPT_S,
     Barrier,
     Candidate,
     Passed,
     Place,
     Rules,
     Usage,
+    fresh_turns,
     kept_slots,
     places_of,
     turns_used,
@@ -44,8 +44,8 @@ def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
     for place in places_of(candidates, usage.rules):
         match place.barrier:
             case Barrier.RATE if place not in usage.held:
-                tx.db.execute(SQL["lapse"], (place.key, tx.now - TURN_KEPT_S))
-                full_at, usage.held[place] = tx.db.execute(SQL["rate"], (place.key,)).fetchone()
+                full_at, turns, fresh = tx.db.execute(SQL["rate"], (place.key, *fresh_turns(tx.now))).fetchone()
+                usage.held[place], usage.overdue[place] = fresh, turns - fresh
                 if (full_s := seconds_of(full_at)) is not None:
                     usage.full_at[place.key] = full_s
             case Barrier.BREAKER if place.key not in usage.breakers:
@@ -62,7 +62,7 @@ def read_usage(tx: Tx, usage: Usage, candidates: Iterable[Candidate]) -> None:
 
 def slots_of(tx: Tx, job_id: bytes) -> frozenset[Place]:
     """What a job holds."""
-    return frozenset(places_of_rows(tx.db.execute(SQL["slots_of"], (job_id, tx.now - TURN_KEPT_S))))
+    return frozenset(places_of_rows(tx.db.execute(SQL["slots_of"], (job_id,))))
 
 
 def take(tx: Tx, passed: Sequence[tuple[bytes, Candidate, Passed]], usage: Usage) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from holdfast.core.fairness import Lane
-from holdfast.core.gates import Candidate, Place
+from holdfast.core.gates import Barrier, Candidate, Place, fresh_turns
 from holdfast.core.gates_text import read_gates
 from holdfast.core.queue import QueueSettings
 from holdfast.core.tenancy import FURTHEST_TAG, line_tag
@@ -118,6 +118,11 @@ class Line:
         lanes: dict[Lane, InLine] = {}
         remembered: dict[Lane, Remembered] = {}
         rows = tx.db.execute(SQL["lanes"], place).fetchall()
+        busy = _busy_lanes(tx, place)
+        coming = [row for row in rows if row[:2] not in busy or not share_of(Lane(*row[:2]))]
+        self.passed_over = len(rows) - len(coming)
+        """Lanes that have a turn already and do not use it: they get no other one meanwhile."""
+        rows = coming
         self.cut = len(rows) > LANES_AT_ONCE
         """Whether there are lanes that are not looked at."""
         for queue, priority, due, reached in _likely(rows, share_of) if self.cut else rows:
@@ -177,6 +182,13 @@ class Line:
                 self._tx.db.execute(SQL["forget"], which)
             else:
                 self._tx.db.execute(SQL["keep"], (*which, *known))
+
+
+def _busy_lanes(tx: Tx, place: Place) -> set[tuple[str, int]]:
+    """Nobody has come for whom was let go of them: all who would run his job are busy."""
+    if place.barrier is not Barrier.RATE:
+        return set()
+    return {*tx.db.execute(SQL["overdue"], (place.key, *fresh_turns(tx.now)))}
 
 
 def _likely(rows: list[tuple[Any, ...]], share_of: Callable[[Lane], float | None]) -> list[tuple[Any, ...]]:

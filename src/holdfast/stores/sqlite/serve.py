@@ -142,7 +142,7 @@ def _serve(tx: Tx, place: Place, *, most: int) -> _Outcome:
 def _go_along(tx: Tx, place: Place, line: Line, *, most: int) -> _Outcome:
     unparked = moved = gone = 0
     kept_nothing = False
-    again: list[float] = []
+    again = [tx.now + _UNTOLD_S] if line.passed_over else []
     spent = set[str]()  # what is left to those who come last
     usage = Usage(tx.now, rules=read_rules(tx.db))
     while gone < most:  # those who stay do not count: each is of another lane

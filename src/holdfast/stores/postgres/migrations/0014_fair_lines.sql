@@ -149,7 +149,8 @@ WHEN (NEW.tag > 0 OR NEW.priority IS NULL) EXECUTE FUNCTION holdfast.stand_in_li
 CREATE TRIGGER stand_in_another_line BEFORE UPDATE OF reason, key, queue, priority ON holdfast.parked FOR EACH ROW
 EXECUTE FUNCTION holdfast.stand_in_line();
 
--- claim_judged: as before (0011); it knows the lanes of those whom it parks.
+-- claim_judged: as before (0011); it knows the lanes of those whom it parks, and turns that were kept at rates for those
+-- who run now are used. Those who wait there are looked at soon, unless we are told when.
 CREATE OR REPLACE FUNCTION holdfast.claim_judged(
     _worker uuid, _now timestamptz, _leased uuid[], _attached bool[], _parked uuid[], _reasons text[], _keys text[],
     _gone uuid[], _slot_ids uuid[], _slot_kinds text[], _slot_keys text[], _slot_sizes int4[], _freed uuid[],
@@ -181,6 +182,15 @@ BEGIN
     END IF;
 
     DELETE FROM holdfast.ready r WHERE r.job_id = ANY (_leased || _parked || _gone);
+
+    IF EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.job_id = ANY (_leased) AND s.kind = 'rate') THEN
+        WITH used AS (
+            DELETE FROM holdfast.slot s WHERE s.ctid = ANY (ARRAY(
+                SELECT x.ctid FROM holdfast.slot x WHERE x.job_id = ANY (_leased) AND x.kind = 'rate')) RETURNING s.key
+        )
+        UPDATE holdfast.gate g SET due_at = least(g.due_at, _now) FROM used u
+        WHERE g.kind = 'rate' AND g.key = ANY (ARRAY[u.key]) AND g.key <> ALL (_due_keys);
+    END IF;
 
     INSERT INTO holdfast.depth_change (queue, change, parked)
     SELECT * FROM unnest(_depth_queues, _depth_changes, _depth_parked);
@@ -215,18 +225,27 @@ ALTER TABLE holdfast.slot ADD COLUMN kept_at timestamptz;
 CREATE FUNCTION holdfast.is_lined(_kind text, _key text) RETURNS bool LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
+DECLARE
+    _queue text;
+    _priority int2;
 BEGIN
-    IF (SELECT p.seq FROM holdfast.parked p WHERE p.reason = _kind AND p.key = _key ORDER BY p.seq LIMIT 1) IS NULL THEN
-        RETURN false;
-    END IF;
-    RETURN EXISTS (
-        SELECT 1 FROM holdfast.lanes_at(_kind, _key, 50) l LEFT JOIN holdfast.queue_setting s ON s.queue = l.queue
-        WHERE CASE WHEN s.weight = 0 THEN false WHEN s.weights IS NULL THEN true
-            ELSE NOT holdfast.comes_last(l.priority, s.weights) END);
+    SELECT p.queue, p.priority INTO _queue, _priority FROM holdfast.parked p WHERE p.reason = _kind AND p.key = _key
+    ORDER BY p.queue, p.priority LIMIT 1;
+    WHILE _queue IS NOT NULL LOOP
+        IF NOT EXISTS (SELECT 1 FROM holdfast.queue_setting s WHERE s.queue = _queue
+                       AND (s.weight = 0 OR holdfast.comes_last(_priority, s.weights))) THEN
+            RETURN true;
+        END IF;
+        SELECT p.queue, p.priority INTO _queue, _priority FROM holdfast.parked p
+        WHERE p.reason = _kind AND p.key = _key AND (p.queue, p.priority) > (_queue, _priority)
+        ORDER BY p.queue, p.priority LIMIT 1;
+    END LOOP;
+    RETURN false;
 END $$;
 
--- hold_gates: as before (0008); of rates it also tells how many turns are kept there, but for those that were kept for too
--- long, which lapse; and, for a claim, whether somebody waits.
+-- hold_gates: as before (0008); of rates it also tells how many turns are kept there, those that are not overdue
+-- (TURN_KEPT_S in core/gates.py) and the others in one number; and, for a claim, whether somebody waits. The number is larger
+-- than any of slots: programs of earlier versions pass it over.
 CREATE OR REPLACE FUNCTION holdfast.hold_gates(
     _limits text[], _rates text[], _breakers text[], _pauses text[], _job_ids uuid[], _claiming bool, _said text
 ) RETURNS TABLE (
@@ -254,10 +273,6 @@ BEGIN
     _now := holdfast.clock();
     RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::int8, NULL::timestamptz, NULL::float8[],
                         NULL::timestamptz, NULL::bool, _now;
-    IF cardinality(_rates) > 0 THEN
-        DELETE FROM holdfast.slot s USING unnest(_rates) AS g (key)
-        WHERE s.key = g.key AND s.kind = 'rate' AND s.kept_at < _now - interval '5 seconds';
-    END IF;
     IF cardinality(_job_ids) > 0 THEN
         RETURN QUERY SELECT s.job_id, s.kind, s.key, NULL::int8, NULL::timestamptz, NULL::float8[], NULL::timestamptz,
                             NULL::bool, NULL::timestamptz
@@ -277,7 +292,11 @@ BEGIN
     END IF;
     IF cardinality(_rates) > 0 THEN
         RETURN QUERY SELECT NULL::uuid, 'rate', g.key, (
-                SELECT count(*) FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'rate'),
+                SELECT (1 + t.turns - t.fresh << 32) + t.fresh FROM (
+                    SELECT count(*) AS turns, count(*) FILTER (WHERE s.kept_at
+                        BETWEEN _now - interval '0.2 seconds' AND _now + interval '1 second') AS fresh
+                    FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'rate') t
+                WHERE t.turns > 0),
             x.full_at, NULL::float8[], NULL::timestamptz, _claiming AND holdfast.is_lined('rate', g.key), NULL::timestamptz
         FROM unnest(_rates) AS g (key) JOIN holdfast.gate x ON x.kind = 'rate' AND x.key = ANY (ARRAY[g.key]);
     END IF;

@@ -21,11 +21,6 @@ SELECT * FROM holdfast.claim_judged($1, $2, $3::uuid[], $4::bool[], $5::uuid[], 
                                     $15::timestamptz[], $16::text[], $17::text[], $18::timestamptz[], $19::text[],
                                     $20::int8[], $21::int8[])
 
--- name: use_turns
--- Those that were kept at rates: their tokens are spent now.
-DELETE FROM holdfast.slot WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM holdfast.slot WHERE job_id = ANY ($1) AND kind = 'rate'))
-
 -- name: newer_at
 -- Of those who run with a slot of a limit, are about to, or wait for one, the newest that was enqueued after a job; not some
 -- others, nor one that was asked to stop.

@@ -8,19 +8,17 @@ SELECT what, name, size, count, per_s, burst FROM rule
 SELECT s.key, count(*) FROM json_each(?2) e CROSS JOIN slot s ON s.kind = ?1 AND s.key = e.value GROUP BY s.key
 
 -- name: rate
--- When its bucket will be full, and how many turns are kept there.
-SELECT (SELECT full_at FROM gate WHERE kind = 'rate' AND key = ?1),
-       (SELECT count(*) FROM slot WHERE kind = 'rate' AND key = ?1)
-
--- name: lapse
--- Turns that were kept there for too long.
-DELETE FROM slot WHERE kind = 'rate' AND key = ? AND kept_at < ?
+-- When its bucket will be full; how many turns are kept there, and how many of them are not overdue.
+SELECT (SELECT full_at FROM gate WHERE kind = 'rate' AND key = ?1), count(*),
+       count(*) FILTER (WHERE kept_at BETWEEN ?2 AND ?3)
+FROM slot WHERE kind = 'rate' AND key = ?1
 
 -- name: slots_of
-SELECT kind, key FROM slot WHERE job_id = ?1 AND (kind != 'rate' OR kept_at >= ?2)
+SELECT kind, key FROM slot WHERE job_id = ?
 
 -- name: take
 INSERT INTO slot (kind, key, job_id, kept_at) VALUES (?1, ?2, ?3, CASE ?1 WHEN 'rate' THEN ?4 END)
+ON CONFLICT DO UPDATE SET kept_at = excluded.kept_at
 
 -- name: free
 DELETE FROM slot WHERE job_id = ? RETURNING kind, key

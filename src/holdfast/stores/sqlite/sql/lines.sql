@@ -21,6 +21,13 @@ SELECT l.queue, l.priority, t.due, t.reached FROM lane l
 LEFT JOIN turn t ON t.kind = ?1 AND t.key = ?2 AND t.queue = l.queue AND t.priority = l.priority
 WHERE l.queue IS NOT NULL
 
+-- name: overdue
+-- Lanes of which somebody was let go from this rate some time ago and is not claimed; of those who must run alone others
+-- need not wait.
+SELECT DISTINCT queue, priority FROM (
+    SELECT r.queue, r.priority FROM slot s CROSS JOIN ready r ON r.job_id = s.job_id
+    WHERE s.kind = 'rate' AND s.key = ?1 AND NOT coalesce(s.kept_at BETWEEN ?2 AND ?3, false) AND r.losses < 2 LIMIT 100)
+
 -- name: weights
 SELECT paused, high, low, weight, weights FROM queue_setting WHERE queue = ?
 
