@@ -17,7 +17,7 @@ from holdfast.core.rate import Pace, next_token_at, no_emptier, spend, tokens, t
 
 MOST_AT_ONCE: Final = 1_000_000
 """The largest size of a limit."""
-TURN_KEPT_S: Final = 0.2
+TURN_KEPT_S: Final = 0.1
 """So soon one who was let go from a rate is claimed, where somebody has room for it. If not, its turn is overdue."""
 _SOON_S: Final = 0.01
 """So long after that it is surely over."""
@@ -313,6 +313,6 @@ def fresh_turns(now: float) -> tuple[float, float]:
 
 
 def _meant_for_turns(usage: Usage, place: Place, pace: Pace) -> int:
-    """For each turn a token. Those overdue leave one to the others, who have room: else a single busy queue would take
-    the rate away from everybody. So where the burst is one nothing is kept for them."""
-    return usage.held.get(place, 0) + min(usage.overdue.get(place, 0), pace.burst - 1)
+    """For each turn a token. Those overdue leave half of what may begin at once to the others, who have room: else a
+    single busy queue would take the rate away from everybody. So where only one may, nothing is kept for them."""
+    return usage.held.get(place, 0) + min(usage.overdue.get(place, 0), pace.burst // 2)

@@ -250,10 +250,12 @@ async def check_of_a_rate_each_lane_has_its_share_whatever_comes(store: Store) -
 
 async def check_whatever_ends_a_turn_gives_it_to_the_next(store: Store) -> None:
     worker, waiting = await _let_go_with_a_turn(store)
-    [next_one] = await insert(store, a_job(gates=(SLOW,)))
-    await store.cancel_jobs([waiting], reason="not needed")
+    [next_one] = await insert(store, a_job(gates=(SLOW,), queue=ELSEWHERE.queue))
+    assert await drain(store, worker, ELSEWHERE) == []
     await serve(store)
-    assert [job.id for job in await drain(store, worker)] == [next_one]
+    await store.cancel_jobs([waiting], reason="not needed")
+    assert (await store.serve_gates(limit=PLENTY)).unparked == 1, "at once"
+    assert [job.id for job in await drain(store, worker, ELSEWHERE)] == [next_one]
     assert await use(store, AT_POST) == (0, 0)
 
 

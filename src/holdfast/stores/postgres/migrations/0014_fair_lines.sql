@@ -294,7 +294,7 @@ BEGIN
         RETURN QUERY SELECT NULL::uuid, 'rate', g.key, (
                 SELECT (1 + t.turns - t.fresh << 32) + t.fresh FROM (
                     SELECT count(*) AS turns, count(*) FILTER (WHERE s.kept_at
-                        BETWEEN _now - interval '0.2 seconds' AND _now + interval '1 second') AS fresh
+                        BETWEEN _now - interval '0.1 second' AND _now + interval '1 second') AS fresh
                     FROM holdfast.slot s WHERE s.key = g.key AND s.kind = 'rate') t
                 WHERE t.turns > 0),
             x.full_at, NULL::float8[], NULL::timestamptz, _claiming AND holdfast.is_lined('rate', g.key), NULL::timestamptz
