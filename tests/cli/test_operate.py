@@ -167,7 +167,7 @@ def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
     assert listed.out.splitlines()[1].split("\t")[:3] == ["default", "paused", "3"]
     assert resumed.out == "queue default is open\n"
     assert weighted.out.startswith("queue default has weight 0.5, priorities ")
-    assert bounded.out.startswith("queue default stops accepting at 2 ready and parked jobs")
+    assert bounded.out.startswith("queue default stops accepting at 2 ready or parked jobs")
     default = after.json_lines[1]
     assert (default["weight"], default["weights"]["bulk"], default["high_watermark"]) == (0.5, 0, 2)
     assert purged.out == "4\n"

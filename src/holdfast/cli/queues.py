@@ -14,10 +14,11 @@ from holdfast.cli.acts import record
 from holdfast.cli.asking import confirmed
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import queue_fields, rate_fields
-from holdfast.cli.output import Column, counted
+from holdfast.cli.output import Column
 from holdfast.cli.session import Session, command, noun
 from holdfast.core.queue import MOST_COUNTED, QueueInfo, QueueRates
 from holdfast.core.queue_options import QueueOptions
+from holdfast.core.shown import counted
 
 group = noun("Queues: depths, pausing, draining, weights, watermarks, options, purging, and where jobs go.")
 
@@ -246,7 +247,7 @@ async def watermarks(
     if default:
         session.out.done(f"queue {queue} stops accepting, and accepts again, as it is configured", fields)
         return
-    marks = [f"{high:,} ready and parked jobs and accepts again at {low:,}"] if high is not None else []
+    marks = [f"{counted(high, 'ready or parked job')} and accepts again at {low:,}"] if high is not None else []
     if high_age is not None:
         marks.append(f"an age of {high_age:g} s and accepts again at {low_age:g} s")
     said = "; at ".join(marks)
