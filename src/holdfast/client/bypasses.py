@@ -19,6 +19,8 @@ from holdfast.runtime.clock import Clock
 from holdfast.stores.base import Store
 
 _KNOWN_FOR_S: Final = 1.0
+#: Whoever is refused has waited since this was asked: a pause that is older than this may be over.
+_BELIEVED_S: Final = 10.0
 
 
 class Bypasses:
@@ -29,6 +31,7 @@ class Bypasses:
         self._clock = clock
         self._configured = _priorities(config.queue_options)
         self._in_force = self._configured
+        self._paused: frozenset[str] = frozenset()
         self._asked_s = -math.inf
         self._asking = asyncio.Lock()
 
@@ -40,6 +43,10 @@ class Bypasses:
                     await self._ask()
         return all(job.priority >= self._in_force.get(job.queue, HIGHEST + 1) for job in jobs)
 
+    def is_paused(self, queue: str) -> bool:
+        """As the latest answer had it by the way: nobody asks for it."""
+        return queue in self._paused and self._clock.monotonic() - self._asked_s < _BELIEVED_S
+
     async def _ask(self) -> None:
         asked_s = self._clock.monotonic()
         try:
@@ -49,6 +56,7 @@ class Bypasses:
         else:
             said = _priorities({name: each.options for name, each in settings.items()})
             self._in_force = {**self._configured, **said}
+            self._paused = frozenset(name for name, each in settings.items() if each.paused)
         self._asked_s = asked_s
 
 

@@ -58,7 +58,7 @@ class Enqueuer:
         self._bypasses = Bypasses(store, config, clock=clock)
         self._lines = WaitingLines(clock, subscribe=store.subscribe)
         self._doubts = Doubts()
-        self.refusals = Refusals(clock=clock, telemetry=telemetry)
+        self.refusals = Refusals(clock=clock, telemetry=telemetry, is_paused=self._bypasses.is_paused)
 
     async def close(self) -> None:
         self._lines.close()
