@@ -259,12 +259,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
         {"queue": {"mail": {"concurrency": 0}}},
         (
             "setting queue (argument queue): queue 'mail': concurrency = 0 is not a whole number from 1 to 10,000; to "
-            "start nothing of a queue, pause it"
+            "start nothing of a queue, pause it; for no bound say 'none'"
         ),
     ),
     (
         {"queue": {"mail": {"retry_budget": 1.5}}},
-        ("setting queue (argument queue): queue 'mail': retry_budget = 1.5 is not a share above 0 and below 1, as 0.2"),
+        (
+            "setting queue (argument queue): queue 'mail': retry_budget = 1.5 is not a share above 0 and below 1, as "
+            "0.2; for no budget say 'none'"
+        ),
     ),
     (
         {"queue": {"mail": {"bypass_priority": "urgent"}}},

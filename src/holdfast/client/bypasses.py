@@ -13,7 +13,7 @@ from typing import Final
 from holdfast.config import Config
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.job import NewJob
-from holdfast.core.priority import HIGHEST, parse_priority
+from holdfast.core.priority import HIGHEST
 from holdfast.core.queue_options import QueueOptions
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import Store
@@ -61,5 +61,6 @@ class Bypasses:
 
 
 def _priorities(options: dict[str, QueueOptions]) -> dict[str, int]:
+    """From which priority on; where it is said that nobody passes, from one that no job has."""
     found = {name: each.bypass_priority for name, each in options.items()}
-    return {name: parse_priority(priority) for name, priority in found.items() if priority is not None}
+    return {name: int(priority) for name, priority in found.items() if priority is not None}

@@ -67,7 +67,7 @@ class Client:
         self.endings = Endings(store, poll_s=config.poll_s)
         operator = Operator(store, telemetry)
         acts = Acts(operator)
-        bounds = {name: each.concurrency for name, each in config.queue_options.items() if each.concurrency is not None}
+        bounds = {name: each.bound for name, each in config.queue_options.items() if each.bound is not None}
         self.jobs = Jobs(store, registry, acts, poll_s=config.poll_s, bounds=bounds)
         self.dead = DeadLetters(store, self.jobs, registry, config, acts)
         self.queues = Queues(operator, partial(_queues_of, registry, config, self._routing, self.heard))
