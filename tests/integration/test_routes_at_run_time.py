@@ -157,6 +157,16 @@ async def test_every_way_to_enqueue_obeys(tmp_path: Path, way: str) -> None:
         assert (await job.info()).queue == "slow"
 
 
+def test_a_placement_knows_what_code_without_an_event_loop_has_heard(tmp_path: Path) -> None:
+    hf = make_app(url_of(tmp_path / "jobs.db"))
+    request = hf.named("shop.report").request()
+    hf.sync.routes.set("shop.*", queue="slow")
+    assert hf.sync.routes.look()
+    assert tuple(hf.placement(request).queue) == ("slow", "pattern 'shop.*' (operator)")
+    hf.sync.close()
+    assert tuple(hf.placement(request).queue) == ("own", "the task")
+
+
 def test_code_without_an_event_loop_obeys_and_can_set_them(tmp_path: Path) -> None:
     hf = make_app(url_of(tmp_path / "jobs.db"))
     hf.sync.routes.set("shop.*", queue="slow")
@@ -204,6 +214,16 @@ async def test_where_they_lead_is_a_queue_that_is_known_and_that_workers_find() 
         await hf.routes.look()
         assert "elsewhere" in await hf.queues.known()
         assert await (await work.enqueue()).result() == 1
+
+
+@scene
+async def test_a_queue_that_a_route_names_is_known_in_every_process(tmp_path: Path) -> None:
+    async with operator_and_producer(tmp_path) as (operator, other, _):
+        with pytest.raises(InvalidOptions, match=r"there is no queue 'quick': .* no operator's route leads there"):
+            await other.queues.set_weights("quick", weight=0.5)
+        await operator.routes.set("shop.*", queue="quick")
+        assert "quick" in await other.queues.known()
+        await other.queues.set_weights("quick", weight=0.5)
 
 
 # ---------------------------------------------------------------- at what cost

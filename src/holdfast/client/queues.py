@@ -37,8 +37,9 @@ class Queues:
         return await self._store.list_queues()
 
     async def known(self) -> set[str]:
-        """The names of all queues that the store or this app has heard of."""
-        return self._known() | (await self._store.queue_settings()).keys()
+        """The names of all queues that the store or this app has heard of, also where operators' routes lead."""
+        routed = {rule.route.queue for rule in await self._store.routes() if not isinstance(rule.route.queue, Unset)}
+        return self._known() | (await self._store.queue_settings()).keys() | routed
 
     async def rates(self) -> dict[str, QueueRates]:
         """How quickly jobs came, began and ended lately, by queue; one that is not there had none of them."""
@@ -217,8 +218,8 @@ class Queues:
         near = difflib.get_close_matches(queue, known if among is None else known & {*among}, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return (
-            f"there is no queue {queue!r}: none of its jobs was ever enqueued, no worker serves it by its name, and no "
-            f"task of this app is at home there{hint}"
+            f"there is no queue {queue!r}: none of its jobs was ever enqueued, no worker serves it by its name, no "
+            f"operator's route leads there, and no task of this app is at home there{hint}"
         )
 
     async def _refuse_unknown(self, queue: str) -> None:
