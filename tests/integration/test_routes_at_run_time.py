@@ -276,10 +276,11 @@ async def test_what_is_left_out_stays_as_it_is_and_all_of_it_is_on_record() -> N
         await hf.routes.set("shop.*", priority="bulk", by="eve")
         await hf.routes.set("shop.*", priority=0, by="eve")
         assert [(each.queue, each.priority) for each in await hf.routes.list()] == [("slow", 0)]
+        assert await hf.routes.set("shop.*", queue="slow") == (await hf.routes.list())[0], "all that is set for it"
         assert await hf.routes.clear("shop.*", by="ada")
         assert not await hf.routes.clear("shop.*", by="ada")
         told = [(each.by, each.what, each.name, each.before, each.after) for each in await hf.audit.list()]
-        events = [await heard.next(SettingChanged) for _ in range(4)]
+        events = [await heard.next(SettingChanged) for _ in range(5)]
     slow, both = {"queue": "slow"}, {"queue": "slow", "priority": 0}
     assert told[::-1] == [
         ("ada", "route", "shop.*", None, slow),
@@ -288,6 +289,7 @@ async def test_what_is_left_out_stays_as_it_is_and_all_of_it_is_on_record() -> N
     ]
     assert [(each.what, each.which, each.said) for each in events] == [
         ("route", "shop.*", "queue slow"),
+        ("route", "shop.*", "queue slow, priority 0"),
         ("route", "shop.*", "queue slow, priority 0"),
         ("route", "shop.*", "queue slow, priority 0"),
         ("route", "shop.*", "as settings and code say"),
