@@ -295,6 +295,9 @@ async def test_routes_are_set_and_cleared_whatever_signs_they_have() -> None:
         ):
             assert (await client.put("/routes", json=nonsense)).status_code == 422, nonsense
         assert (await client.delete("/routes")).status_code == 422
+        both = await client.delete("/routes?pattern=a&pattern=b")
+        assert (both.status_code, both.json()["field"]) == (422, "pattern")
+        assert both.json()["detail"] == "pattern: was given more than once; clear one at a time"
         assert len(await _record(api)) == 15
 
 
