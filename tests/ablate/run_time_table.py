@@ -110,7 +110,7 @@ OF_RUN_TIME = (
         "explain",
         "an explanation goes by the bound that operators have set",
         "src/holdfast/client/explaining.py",
-        "    return bounds.get(info.queue) if said is None else said",
+        "    return queue.settings.options.bound",
         "    return bounds.get(info.queue)",
         (AT_RUN_TIME, "-k", "explanation"),
     ),

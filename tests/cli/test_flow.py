@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Shop
-from tests.cli.processes import hold
+from tests.cli.processes import hold, working
 
 WHO = f"{getpass.getuser()}@{socket.gethostname()}:"
 
@@ -24,6 +24,29 @@ async def fetch() -> None: ...
 
 @hf.task(name="charge", concurrency=Limit(2, key=lambda who: who), rate="100/m", breaker=Breaker("bank"), queue="money")
 async def charge(who: str) -> None: ...
+"""
+
+
+RACING = """
+from limited import hf
+from holdfast.client.breakers import Breakers
+from holdfast.client.limits import Limits
+from holdfast.client.routes import Routes
+
+
+def cleared_at_once(kind):
+    said = kind.set
+
+    async def set(self, name, **options):
+        answer = await said(self, name, **options)
+        await self.clear(name)
+        return answer
+
+    kind.set = set
+
+
+for kind in (Routes, Breakers, Limits):
+    cleared_at_once(kind)
 """
 
 
@@ -141,6 +164,41 @@ def test_routes_are_listed_set_and_cleared(limited: Path) -> None:
     assert (wrong.code, wrong.err.partition(";")[0]) == (2, "holdfast: route 'f?': '?' is in no task's name")
     assert [(each["what"], each["name"]) for each in audit.json_lines][-1] == ("route", "f*")
     assert audit.json_lines[-1]["by"].startswith(WHO)
+
+
+def test_a_route_to_a_queue_that_no_running_worker_serves_is_noted(shop: Shop) -> None:
+    to_money = ["routes", "set", "shop.*", "--queue", "money", "--url", shop.url]
+    hold("queues", "pause", "money", "--url", shop.url, cwd=shop.path)
+    nobody_works = hold(*to_money, cwd=shop.path)
+    with working(shop.path, "--queue", "other"):
+        unserved = hold(*to_money, cwd=shop.path)
+    with working(shop.path):
+        served = hold(*to_money, cwd=shop.path)
+    assert [each.err for each in (nobody_works, unserved, served)] == [
+        "",
+        "note: no running worker serves queue money\n",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("what", ["routes", "breakers", "limits"])
+def test_what_is_cleared_at_the_same_moment_was_set_all_the_same(limited: Path, what: str) -> None:
+    """Between its word to the store and its answer to a person, somebody else clears it."""
+    said = {
+        "routes": ["set", "f*", "--queue", "money"],
+        "breakers": ["set", "bank", "--failures", "1"],
+        "limits": ["set", "api", "--size", "3"],
+    }[what]
+    (limited / "racing.py").write_text(RACING)
+    ended = hold(what, *said, "-A", "racing:hf", cwd=limited)
+    assert (ended.code, ended.out) == (
+        0,
+        {
+            "routes": "route f*: queue money\n",
+            "breakers": "breaker bank opens at 1 failure within 60s for 30s\n",
+            "limits": "limit api: 3\n",
+        }[what],
+    ), ended.err
 
 
 def test_where_a_job_would_go_is_told_without_a_store_too(limited: Path) -> None:

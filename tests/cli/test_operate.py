@@ -167,7 +167,7 @@ def test_queues_are_paused_weighted_bounded_and_purged(shop: Shop) -> None:
     assert listed.out.splitlines()[1].split("\t")[:3] == ["default", "paused", "3"]
     assert resumed.out == "queue default is open\n"
     assert weighted.out.startswith("queue default has weight 0.5, priorities ")
-    assert bounded.out.startswith("queue default stops accepting at 2 ready and parked jobs")
+    assert bounded.out.startswith("queue default stops accepting at 2 ready or parked jobs")
     default = after.json_lines[1]
     assert (default["weight"], default["weights"]["bulk"], default["high_watermark"]) == (0.5, 0, 2)
     assert purged.out == "4\n"
@@ -205,7 +205,8 @@ def test_queues_are_bounded_by_age(shop: Shop) -> None:
 
 def test_options_of_queues_are_changed(shop: Shop) -> None:
     steps = [["--concurrency", "5", "--bypass", "critical"], ["--retry-budget", "0.2", "--json"], ["--default"]]
-    steps += [["--default", "--concurrency", "5"], [], ["--concurrency", "0"], ["--bypass", "urgnet"]]
+    steps += [["--default", "--concurrency", "5"], ["--concurrency", "many"], ["--concurrency", "0"]]
+    steps += [["--bypass", "urgnet"]]
     ended = [hold("queues", "options", "default", *words, "--url", shop.url, cwd=shop.path) for words in steps]
     bounded, budgeted, default, unsure, nothing, zero, slip = ended
     said = "at most 5 at once in each process, priority 9 gets in although it is full"
@@ -214,13 +215,51 @@ def test_options_of_queues_are_changed(shop: Shop) -> None:
     assert budgeted.json == {"name": "default", "options": options}, "what is left out stays as it is"
     assert default.out == "queue default: options as each process is configured\n"
     assert (unsure.code, unsure.err.splitlines()[0]) == (2, "holdfast: give either options or --default")
-    assert (nothing.code, nothing.err.splitlines()[0]) == (2, "holdfast: no options were given")
+    assert (nothing.code, nothing.err.splitlines()[0]) == (
+        2,
+        "holdfast: --concurrency 'many' is not a number, `none` or `default`",
+    )
     assert (zero.code, "queue 'default': concurrency = 0 is not a whole number" in zero.err) == (2, True)
     assert (slip.code, "there is no priority 'urgnet'" in slip.err) == (2, True)
     noted = hold("queues", "options", "defualt", "--concurrency", "1", "--url", shop.url, cwd=shop.path)
     assert noted.err == "note: queue defualt has had no job yet\n"
     listed = hold("queues", "list", "--json", "--url", shop.url, cwd=shop.path).json_lines
     assert [each["options"]["concurrency"] for each in listed if each["name"].startswith("def")] == [None, 1]
+
+
+def test_options_of_queues_are_shown_lifted_and_taken_back_one_by_one(shop: Shop) -> None:
+    settings = '[queue.default]\nbypass_priority = "critical"\nretry_budget = 0.2\n'
+    (shop.path / "holdfast.toml").write_text(settings)
+    app, store, quiet = ["-A", "shop:hf"], ["--url", shop.url], ["queues", "options", "default"]
+    none = hold(*quiet, "--bypass", "none", "--concurrency", "none", "--retry-budget", "none", *store, cwd=shop.path)
+    lifted = hold(*quiet, "--bypass", "none", "--retry-budget", "default", "--json", *store, cwd=shop.path)
+    shown, alone = hold(*quiet, *app, cwd=shop.path), hold(*quiet, *store, cwd=shop.path)
+    hold(*quiet, "--default", *store, cwd=shop.path)
+    as_json = hold(*quiet, *app, "--json", cwd=shop.path)
+    slip = hold("queues", "options", "defualt", *store, cwd=shop.path)
+    assert none.out == (
+        "queue default: as many at once as a process has slots, no retry budget, nobody gets in while it is full\n"
+    )
+    assert lifted.json["options"] == {"concurrency": "none", "retry_budget": None, "bypass_priority": "none"}
+    where = f"file {shop.path / 'holdfast.toml'}"
+    assert shown.out == (f"concurrency\tnone\toperator\nretry_budget\t0.2\t{where}\nbypass_priority\tnone\toperator\n")
+    assert alone.out == "concurrency\tnone\toperator\nretry_budget\t-\t-\nbypass_priority\tnone\toperator\n"
+    assert as_json.json == {
+        "name": "default",
+        "concurrency": {"value": "none", "by": "built in"},
+        "retry_budget": {"value": 0.2, "by": where},
+        "bypass_priority": {"value": 9, "by": where},
+    }
+    assert (slip.code, "there is no queue 'defualt'" in slip.err, "did you mean 'default'" in slip.err) == (
+        4,
+        True,
+        True,
+    )
+
+
+def test_a_weight_that_is_given_twice_is_refused(shop: Shop) -> None:
+    twice = hold("queues", "weights", "default", "bulk=0", "bulk=3", "--url", shop.url, cwd=shop.path)
+    assert (twice.code, twice.err.splitlines()[0]) == (2, "holdfast: the weight of 'bulk' was given twice")
 
 
 def test_tenants_are_weighed(shop: Shop) -> None:

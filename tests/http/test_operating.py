@@ -6,10 +6,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.http.served import Scene, served
+from tests.http.served import V1, Scene, served
 from tests.integration.scene import scene
 
 from holdfast import InvalidOptions, State, Unique
+from holdfast.client.http import HttpClient
 
 OPERATE = ("operate", "read", "read-payload")
 
@@ -176,7 +177,21 @@ async def test_options_of_a_queue_are_changed_one_by_one() -> None:
         for nonsense in ({}, {"concurrency": 0}, {"concurrency": True}, {"retry_budget": 1}, {"bypass_priority": 10}):
             assert (await client.patch("/queues/mail/options", json=nonsense)).status_code == 422, nonsense
         assert (await client.delete("/queues/mail/options")).json()["options"] == nothing
-        assert len(await _record(api)) == 3
+        none = dict.fromkeys(nothing, "none")
+        assert (await client.patch("/queues/mail/options", json=none)).json()["options"] == none
+        record = await _record(api)
+        assert (len(record), {name: record[-1][2][name] for name in none}) == (4, none)
+        async with HttpClient(f"http://api{V1}", await api.key(*OPERATE), transport=api.transport) as remote:
+            [queue] = await remote.queues()
+            assert queue.settings.options.said == none
+
+
+@scene
+async def test_a_refusal_is_a_sentence_of_ours_without_words_of_the_checker() -> None:
+    async with served() as api, api.client(await api.key(*OPERATE)) as client:
+        refused = (await client.patch("/queues/mail/options", json={"bypass_priority": 10})).json()
+        assert refused["detail"].startswith("bypass_priority: priority=10: needs a whole number from 0 to 9")
+        assert refused["errors"][0]["message"].startswith("priority=10: needs")
 
 
 @scene
@@ -280,6 +295,9 @@ async def test_routes_are_set_and_cleared_whatever_signs_they_have() -> None:
         ):
             assert (await client.put("/routes", json=nonsense)).status_code == 422, nonsense
         assert (await client.delete("/routes")).status_code == 422
+        both = await client.delete("/routes?pattern=a&pattern=b")
+        assert (both.status_code, both.json()["field"]) == (422, "pattern")
+        assert both.json()["detail"] == "pattern: was given more than once; clear one at a time"
         assert len(await _record(api)) == 15
 
 

@@ -68,6 +68,30 @@ async def test_a_queue_that_is_full_of_parked_jobs_says_so_and_what_helps() -> N
 
 
 @scene
+async def test_a_full_queue_that_is_paused_says_what_helps_and_counts_as_people_do() -> None:
+    hf = Holdfast(":memory:", high_watermark=1, low_watermark=0)
+
+    @hf.task
+    async def work() -> None: ...
+
+    async with hf:
+        await work.enqueue()
+        await hf.queues.pause("default")
+        with pytest.raises(QueueFull) as caught:
+            await work.options(wait=0).enqueue()
+        assert str(caught.value) == (
+            "queue 'default' is full: 1 job is ready (high watermark 1) and it accepts more once it has drained to 0; "
+            "nothing was enqueued; try again in 5 s, resume it, as it is paused (`holdfast queues resume default`), or "
+            "raise the watermarks"
+        )
+        assert caught.value.paused
+        await hf.queues.resume("default")
+        await hf.queues.drain("default")
+        with pytest.raises(QueueFull, match="while its 1 waiting job goes on"):
+            await work.options(wait=0).enqueue()
+
+
+@scene
 async def test_waiting_producers_go_on_when_the_queue_drains() -> None:
     hf = small(wait_s=60)
 

@@ -66,8 +66,8 @@ async def test_a_queues_own_bound_is_told_where_the_settings_say_it() -> None:
         await until(first, State.RUNNING)
         why = await hf.jobs.explain(second.id)
         assert str(why).startswith(
-            f"job {second.id} is ready, but as many jobs of queue 'bank' run as may at once, 1: at most 1 in each of "
-            "the 1 worker that serves it (concurrency of the queue); it is the next"
+            f"job {second.id} is ready, but as many jobs of queue 'bank' run as may at once, 1: at most 1 in the 1 "
+            "worker that serves it (concurrency of the queue); it is the next"
         )
         assert why.held_by[0].data["bound"] == 1
         assert why.starts_at is None

@@ -196,6 +196,9 @@ async def test_options_are_shown_and_each_change_is_on_record() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        ({"retry_budget": 1.0}, "queue 'mail': retry_budget = 1.0 is not a share above 0 and below 1"),
+        ({"bypass_priority": 10}, "queue 'mail': priority=10: needs a whole number from 0 to 9"),
+        ({"bypass_priority": "None"}, "queue 'mail': there is no priority 'None'"),
         ({}, "options: none was given; give concurrency=, retry_budget= or bypass_priority=, or clear them"),
         ({"concurrency": 0}, "queue 'mail': concurrency = 0 is not a whole number from 1 to 10,000; to start nothing"),
         ({"concurrency": True}, "queue 'mail': concurrency = True is not"),
@@ -244,3 +247,95 @@ async def test_an_explanation_knows_the_bound_that_operators_have_set() -> None:
         why = await hf.jobs.explain(waiting.id)
         assert [reason.kind for reason in why.held_by] == ["workers_busy"]
         assert (why.held_by[0].data["queue_running"], why.held_by[0].data["bound"]) == (2, 2)
+
+
+@scene
+async def test_none_takes_back_a_bound_that_the_settings_give() -> None:
+    async with at_work(queue={"slow": {"concurrency": 2}}) as (hf, crowd):
+        await crowd.until(2)
+        await hf.queues.set_options("slow", concurrency="none")
+        await crowd.until(10)
+        waiting = (await hf.jobs.list(queue="slow", state="ready"))[0]
+        why = await hf.jobs.explain(waiting.id)
+        assert "bound" not in why.held_by[0].data, "the slots are taken, and no bound of the queue is in the way"
+        await hf.queues.set_options("slow", concurrency=None)
+        crowd.let_go(1)  # the worker has to have a free slot to look
+        await taken_up(hf)
+        crowd.let_go(crowd.inside - 1)
+        await crowd.until(1)
+        await crowd.until(2)
+        await taken_up(hf)
+        assert crowd.inside == 2, "as it is configured"
+
+
+@scene
+async def test_none_takes_back_a_budget_that_the_settings_give() -> None:
+    hf = Holdfast(":memory:", queue={"bank": {"retry_budget": 0.1}})
+
+    @hf.task(queue="bank", retry=RetryPolicy(max_attempts=30, base=0, backoff="fixed"))
+    async def charge() -> None:
+        raise ConnectionRefusedError
+
+    async with hf:
+        heard = Heard(hf, QueueRetriesStretched, QueueRetriesEased)
+        async with hf.worker():
+            await hf.enqueue_many([charge.request() for _ in range(20)])
+            await heard.next(QueueRetriesStretched)
+            await hf.queues.set_options("bank", retry_budget="none")
+            await heard.next(QueueRetriesEased)
+            await until(await charge.enqueue(), State.DEAD)
+
+
+@scene
+async def test_none_closes_a_way_past_that_the_settings_leave_open() -> None:
+    hf = Holdfast(
+        ":memory:", high_watermark=1, low_watermark=0, queue={"default": {"bypass_priority": "critical"}},
+        clock=(clock := ManualClock()),
+    )  # fmt: skip
+
+    @hf.task(priority="critical")
+    async def work() -> None: ...
+
+    async with hf:
+        for _ in range(2):
+            await work.options(wait=0).enqueue()
+        await hf.queues.set_options("default", bypass_priority="none")
+        clock.advance(1)
+        with pytest.raises(QueueFull):
+            await work.options(wait=0).enqueue()
+        await hf.queues.set_options("default", bypass_priority=None)
+        clock.advance(1)
+        await work.options(wait=0).enqueue()
+
+
+@scene
+async def test_a_setting_may_say_none_and_operators_something() -> None:
+    clock = ManualClock()
+    none = {"concurrency": "none", "retry_budget": "none", "bypass_priority": "none"}
+    hf = Holdfast(":memory:", high_watermark=1, low_watermark=0, queue={"default": none}, clock=clock)
+
+    @hf.task(priority="critical")
+    async def work() -> None: ...
+
+    async with hf:
+        await work.enqueue()
+        with pytest.raises(QueueFull):
+            await work.options(wait=0).enqueue()
+        await hf.queues.set_options("default", bypass_priority=9)
+        clock.advance(1)
+        await work.options(wait=0).enqueue()
+
+
+@scene
+async def test_none_is_told_as_it_was_said(tmp_path: Path) -> None:
+    async with Holdfast(url_of(tmp_path / "jobs.db")) as hf:
+        heard = Heard(hf, SettingChanged)
+        await hf.queues.set_options("mail", concurrency="none", retry_budget=0.2, bypass_priority="none")
+        told = (await heard.next(SettingChanged)).said
+        [queue] = await hf.queues.list()
+        [change] = await hf.audit.list()
+    assert told == "concurrency none, retry_budget 0.2, bypass_priority none"
+    said = {"concurrency": "none", "retry_budget": 0.2, "bypass_priority": "none"}
+    assert queue.settings.options.said == said
+    assert change.after is not None
+    assert {name: change.after[name] for name in said} == said

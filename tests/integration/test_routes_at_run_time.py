@@ -157,6 +157,16 @@ async def test_every_way_to_enqueue_obeys(tmp_path: Path, way: str) -> None:
         assert (await job.info()).queue == "slow"
 
 
+def test_a_placement_knows_what_code_without_an_event_loop_has_heard(tmp_path: Path) -> None:
+    hf = make_app(url_of(tmp_path / "jobs.db"))
+    request = hf.named("shop.report").request()
+    hf.sync.routes.set("shop.*", queue="slow")
+    assert hf.sync.routes.look()
+    assert tuple(hf.placement(request).queue) == ("slow", "pattern 'shop.*' (operator)")
+    hf.sync.close()
+    assert tuple(hf.placement(request).queue) == ("own", "the task")
+
+
 def test_code_without_an_event_loop_obeys_and_can_set_them(tmp_path: Path) -> None:
     hf = make_app(url_of(tmp_path / "jobs.db"))
     hf.sync.routes.set("shop.*", queue="slow")
@@ -204,6 +214,16 @@ async def test_where_they_lead_is_a_queue_that_is_known_and_that_workers_find() 
         await hf.routes.look()
         assert "elsewhere" in await hf.queues.known()
         assert await (await work.enqueue()).result() == 1
+
+
+@scene
+async def test_a_queue_that_a_route_names_is_known_in_every_process(tmp_path: Path) -> None:
+    async with operator_and_producer(tmp_path) as (operator, other, _):
+        with pytest.raises(InvalidOptions, match=r"there is no queue 'quick': .* no operator's route leads there"):
+            await other.queues.set_weights("quick", weight=0.5)
+        await operator.routes.set("shop.*", queue="quick")
+        assert "quick" in await other.queues.known()
+        await other.queues.set_weights("quick", weight=0.5)
 
 
 # ---------------------------------------------------------------- at what cost
@@ -256,10 +276,11 @@ async def test_what_is_left_out_stays_as_it_is_and_all_of_it_is_on_record() -> N
         await hf.routes.set("shop.*", priority="bulk", by="eve")
         await hf.routes.set("shop.*", priority=0, by="eve")
         assert [(each.queue, each.priority) for each in await hf.routes.list()] == [("slow", 0)]
+        assert await hf.routes.set("shop.*", queue="slow") == (await hf.routes.list())[0], "all that is set for it"
         assert await hf.routes.clear("shop.*", by="ada")
         assert not await hf.routes.clear("shop.*", by="ada")
         told = [(each.by, each.what, each.name, each.before, each.after) for each in await hf.audit.list()]
-        events = [await heard.next(SettingChanged) for _ in range(4)]
+        events = [await heard.next(SettingChanged) for _ in range(5)]
     slow, both = {"queue": "slow"}, {"queue": "slow", "priority": 0}
     assert told[::-1] == [
         ("ada", "route", "shop.*", None, slow),
@@ -268,6 +289,7 @@ async def test_what_is_left_out_stays_as_it_is_and_all_of_it_is_on_record() -> N
     ]
     assert [(each.what, each.which, each.said) for each in events] == [
         ("route", "shop.*", "queue slow"),
+        ("route", "shop.*", "queue slow, priority 0"),
         ("route", "shop.*", "queue slow, priority 0"),
         ("route", "shop.*", "queue slow, priority 0"),
         ("route", "shop.*", "as settings and code say"),

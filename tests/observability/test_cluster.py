@@ -179,7 +179,7 @@ async def test_readiness_says_what_is_missing_and_goes_on(make_app: MakeApp) -> 
         assert statuses == {
             "leader": "degraded", "schema": "ok", "store": "ok", "transport": "ok", "workers": "degraded"
         }  # fmt: skip
-        assert found.queues["sales"].reason == "no worker serves it, and 1 jobs are ready"
+        assert found.queues["sales"].reason == "no worker serves it, and 1 job is ready"
         assert found.checks["schema"].reason.startswith("version ")
         async with hf.worker(queues=["slow"]):
             view._seen = None

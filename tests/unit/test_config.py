@@ -86,6 +86,10 @@ def test_a_text_names_queues_with_commas_and_a_list_names_them_one_by_one(here: 
     (here / "holdfast.toml").write_text('queues = ["mail", "images"]\n')
     assert Config.load(environ={}).queues == ("mail", "images")
     assert Config(queues=["mail"]).queues == ("mail",)  # type: ignore[arg-type]
+    assert Config(queues=["mail", "mail"]).queues == ("mail",)  # type: ignore[arg-type]
+    for two in (["mail", "mail=3"], ["mail=1", "mail=3"]):
+        with pytest.raises(ConfigError, match=r"setting queues \(argument queues\): queue 'mail' was given twice"):
+            Config(queues=two)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -259,12 +263,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
         {"queue": {"mail": {"concurrency": 0}}},
         (
             "setting queue (argument queue): queue 'mail': concurrency = 0 is not a whole number from 1 to 10,000; to "
-            "start nothing of a queue, pause it"
+            "start nothing of a queue, pause it; for no bound say 'none'"
         ),
     ),
     (
         {"queue": {"mail": {"retry_budget": 1.5}}},
-        ("setting queue (argument queue): queue 'mail': retry_budget = 1.5 is not a share above 0 and below 1, as 0.2"),
+        (
+            "setting queue (argument queue): queue 'mail': retry_budget = 1.5 is not a share above 0 and below 1, as "
+            "0.2; for no budget say 'none'"
+        ),
     ),
     (
         {"queue": {"mail": {"bypass_priority": "urgent"}}},

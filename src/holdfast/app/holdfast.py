@@ -196,9 +196,10 @@ class Holdfast(Nouns):
         """Where the job of a call (made by `task.request(…)`) would go, and who says so. Stores nothing.
 
         Of what operators have set it knows what the open app has heard last, with the latest enqueue or by
-        `await hf.routes.look()`; of an app that is not open, nothing.
+        `await hf.routes.look()`, or `hf.sync` where only that is open; of an app that is not open, nothing.
         """
-        operators = NO_PATTERNS if self._opened is None else self._opened.client.heard.patterns
+        client = self.sync.opened or (self._opened and self._opened.client)
+        operators = NO_PATTERNS if client is None else client.heard.patterns
         return placement_of(request, self.config, self._routing, operators)
 
     # ------------------------------------------------------------ around the work

@@ -12,6 +12,8 @@ from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import breaker_fields
 from holdfast.cli.output import Column
 from holdfast.cli.session import Session, command, noun
+from holdfast.core.breaker import BreakerFigures
+from holdfast.core.shown import counted
 from holdfast.stores.flow import BreakerInfo
 
 group = noun("Circuit breakers: whether they let jobs through, and how they count; open and close them.")
@@ -26,10 +28,11 @@ def _until(breaker: BreakerInfo) -> object:
     return None if until is None else datetime.fromtimestamp(until, UTC)
 
 
-def _opens(breaker: BreakerInfo) -> str | None:
+def _opens(figures: BreakerFigures) -> str | None:
     """When and for how long, as far as it is known, which without an app is what operators have said."""
-    words = ("at {:g} failures", "within {:g}s", "for {:g}s")
-    said = [word.format(value) for word, value in zip(words, breaker.figures, strict=True) if value is not None]
+    said = [] if figures.failures is None else [f"at {counted(figures.failures, 'failure')}"]
+    said += [] if figures.window_s is None else [f"within {figures.window_s:g}s"]
+    said += [] if figures.open_for_s is None else [f"for {figures.open_for_s:g}s"]
     return " ".join(said) or None
 
 
@@ -39,7 +42,7 @@ _COLUMNS = (
     Column[BreakerInfo]("waiting", lambda breaker: breaker.waiting, rank=1),
     Column[BreakerInfo]("failures", lambda breaker: len(breaker.state.recent), rank=2),
     Column[BreakerInfo]("until", _until, rank=3),
-    Column[BreakerInfo]("opens", _opens, rank=4),
+    Column[BreakerInfo]("opens", lambda breaker: _opens(breaker.figures), rank=4),
     Column[BreakerInfo]("said by", lambda breaker: breaker.said_by or None, rank=5),
 )
 
@@ -117,9 +120,8 @@ async def set_figures(
         raise Refused("nothing was given", hint="`--failures 20`, `--window 60` or `--open-for 300`")
     async with session.opened() as hf:
         is_known = await _is_known(hf, name)
-        await hf.breakers.set(name, **given)
-        [now] = [each for each in await hf.breakers.list() if each.name == name]
-    fields = {key: breaker_fields(now)[key] for key in ("name", "failures", "window_s", "open_for_s", "said_by")}
+        now = await hf.breakers.set(name, **given)
+    fields = {"name": name, **now._asdict(), "said_by": "operator"}
     session.out.done(f"breaker {name} opens {_opens(now)}", fields)
     if not is_known:
         session.out.note(f"note: no breaker called {name} has failed yet, or is declared by the app")

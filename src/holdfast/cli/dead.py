@@ -19,7 +19,6 @@ from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import job_fields
 from holdfast.cli.job_report import report_job
 from holdfast.cli.jobs import JobIdArgument
-from holdfast.cli.output import counted
 from holdfast.cli.session import Session, command, noun
 from holdfast.cli.which_jobs import (
     BeforeOption,
@@ -41,6 +40,7 @@ from holdfast.client.acts import filter_words
 from holdfast.core.errors import NotUnique
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import JobId
+from holdfast.core.shown import counted
 from holdfast.stores.dead import Replayed
 
 group = noun("Dead letters: list, look, mend, run again, drop.")

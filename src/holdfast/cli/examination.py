@@ -15,12 +15,12 @@ from holdfast import __version__
 from holdfast.app import Holdfast
 from holdfast.cli.exits import Refused, refusal
 from holdfast.cli.finding import Finding
-from holdfast.cli.output import counted
 from holdfast.cli.redis_examination import examine_redis
 from holdfast.cli.session import Session
 from holdfast.config import Config
 from holdfast.core.errors import ConfigError, HoldfastError, StoreUnavailable
 from holdfast.core.queue import MOST_COUNTED, QueueInfo
+from holdfast.core.shown import counted
 from holdfast.core.urls import is_postgres, sqlite_path
 from holdfast.stores.status import StoreStatus
 

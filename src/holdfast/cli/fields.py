@@ -80,7 +80,7 @@ def queue_fields(queue: QueueInfo) -> dict[str, Any]:
         "low_watermark": None if marks is None else marks.low,
         "high_age_s": None if settings.ages is None else settings.ages.high_s,
         "low_age_s": None if settings.ages is None else settings.ages.low_s,
-        "options": asdict(settings.options),
+        "options": settings.options.said,
     }
 
 

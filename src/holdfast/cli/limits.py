@@ -33,6 +33,10 @@ def _allowed(limit: LimitInfo) -> str:
     return "-" if limit.rate is None else f"{limit.rate} (burst {limit.burst})"
 
 
+def _words(size: int | None, rate: str | None) -> str:
+    return " and ".join(str(each) for each in (size, rate) if each is not None)
+
+
 def _said_by(limit: LimitInfo) -> str | None:
     return limit.said_by or None if limit.in_force else f"{limit.said_by}, to no effect"
 
@@ -100,14 +104,15 @@ async def set_limit(
         guessed = rate is not None and burst is None and await hf.limits.burst_of(name) is None
         await hf.limits.set(name, size=size, rate=rate, burst=burst)
         now = [each for each in await hf.limits.list() if each.name == name and each.said_by == "operator"]
-    said = " and ".join(dict.fromkeys(_allowed(each) for each in now))
+    # Empty where somebody has cleared it since: then what was said here is told.
+    said = " and ".join(dict.fromkeys(_allowed(each) for each in now)) or _words(size, rate)
     if rate is not None:
-        burst = next(each.burst for each in now if each.kind == "rate")
+        burst = next((each.burst for each in now if each.kind == "rate"), burst)
     session.out.done(f"limit {name}: {said}", {"name": name, "size": size, "rate": rate, "burst": burst})
     if not is_known:
         what = " and ".join(_WORDS[kind] for kind in sorted(kinds))
         session.out.note(f"note: no {what} called {name} is in use, or declared by the app")
-    if guessed:
+    if guessed and burst is not None:
         session.out.note(
             f"note: what code says of its burst is not known here: it is {burst} now; `--burst` gives another"
         )

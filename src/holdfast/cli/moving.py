@@ -10,13 +10,13 @@ from holdfast.app import Holdfast
 from holdfast.cli.acts import record
 from holdfast.cli.asking import confirmed
 from holdfast.cli.exits import Exit, Refused
-from holdfast.cli.output import counted
 from holdfast.cli.session import Session, command
 from holdfast.cli.which_jobs import QueueOption, SinceOption, TagOption, TaskOption, TenantOption, UntilOption, moment
 from holdfast.client.acts import MOST_COUNTED, filter_words
 from holdfast.client.filters import job_filter
 from holdfast.client.moving import WAITING, check_place
 from holdfast.core.ids import parse_job_id
+from holdfast.core.shown import counted
 from holdfast.core.state import State
 
 

@@ -171,11 +171,6 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def counted(number: int, what: str) -> str:
-    """`1 job`, `2 jobs`."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
 def age(moment: datetime | None) -> str:
     """How long ago, in the largest unit that fits; with a minus for what is to come."""
     if moment is None:

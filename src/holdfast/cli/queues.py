@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from holdfast.app import Holdfast
-from holdfast.cli import placement
+from holdfast.cli import placement, queue_options
 from holdfast.cli.acts import record
 from holdfast.cli.asking import confirmed
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import queue_fields, rate_fields
-from holdfast.cli.output import Column, counted
+from holdfast.cli.output import Column
+from holdfast.cli.queue_notes import noting
 from holdfast.cli.session import Session, command, noun
 from holdfast.core.queue import MOST_COUNTED, QueueInfo, QueueRates
-from holdfast.core.queue_options import QueueOptions
+from holdfast.core.shown import counted
 
 group = noun("Queues: depths, pausing, draining, weights, watermarks, options, purging, and where jobs go.")
 
@@ -93,7 +92,7 @@ async def pause(session: Session, queue: NameArgument) -> None:
     \b
     holdfast queues pause mail
     """
-    async with session.opened() as hf, _noting(session, hf, queue):
+    async with session.opened() as hf, noting(session, hf, queue):
         await hf.queues.pause(queue)
     session.out.done(f"queue {queue} is paused", {"name": queue, "paused": True})
 
@@ -107,7 +106,7 @@ async def resume(session: Session, queue: NameArgument) -> None:
     \b
     holdfast queues resume mail
     """
-    async with session.opened() as hf, _noting(session, hf, queue):
+    async with session.opened() as hf, noting(session, hf, queue):
         await hf.queues.resume(queue)
     session.out.done(f"queue {queue} is open", {"name": queue, "paused": False, "draining": False})
 
@@ -125,7 +124,7 @@ async def drain(
     \b
     holdfast queues drain mail --yes
     """
-    async with session.opened() as hf, _noting(session, hf, queue):
+    async with session.opened() as hf, noting(session, hf, queue):
         if not yes and not confirmed(f"queue {queue!r} to accept nothing more", hint="add `--yes`"):
             return Exit.FAILED
         await hf.queues.drain(queue)
@@ -142,7 +141,7 @@ async def undrain(session: Session, queue: NameArgument) -> None:
     \b
     holdfast queues undrain mail
     """
-    async with session.opened() as hf, _noting(session, hf, queue):
+    async with session.opened() as hf, noting(session, hf, queue):
         await hf.queues.undrain(queue)
     session.out.done(f"queue {queue} accepts jobs again", {"name": queue, "draining": False})
 
@@ -171,7 +170,7 @@ async def weights(
     holdfast queues weights default critical=80 bulk=0
     holdfast queues weights default --default
     """
-    shares = dict(_share(word) for word in priorities or [])
+    shares = _shares(priorities or [])
     if default and (weight is not None or shares):
         raise Refused("give either weights or --default", hint="`holdfast queues weights mail bulk=0`")
     if not default and weight is None and not shares:
@@ -234,7 +233,7 @@ async def watermarks(
     given: dict[str, Any] = {"high": high, "low": low}
     if no_age or high_age is not None or low_age is not None:
         given |= {"high_age_s": high_age, "low_age_s": low_age}
-    async with session.opened() as hf, _noting(session, hf, queue):
+    async with session.opened() as hf, noting(session, hf, queue):
         if default:
             await hf.queues.clear_watermarks(queue)
         else:
@@ -246,7 +245,7 @@ async def watermarks(
     if default:
         session.out.done(f"queue {queue} stops accepting, and accepts again, as it is configured", fields)
         return
-    marks = [f"{high:,} ready and parked jobs and accepts again at {low:,}"] if high is not None else []
+    marks = [f"{counted(high, 'ready or parked job')} and accepts again at {low:,}"] if high is not None else []
     if high_age is not None:
         marks.append(f"an age of {high_age:g} s and accepts again at {low_age:g} s")
     said = "; at ".join(marks)
@@ -255,49 +254,7 @@ async def watermarks(
     )
 
 
-@command(group)
-async def options(
-    session: Session,
-    queue: NameArgument,
-    concurrency: Annotated[
-        int | None, typer.Option("--concurrency", metavar="N", help="Jobs of it that one worker process runs at once.")
-    ] = None,
-    retry_budget: Annotated[
-        float | None, typer.Option("--retry-budget", metavar="X", help="Share of retries among its runs, as 0.2.")
-    ] = None,
-    bypass: Annotated[
-        str | None, typer.Option("--bypass", metavar="PRIORITY", help="From it on jobs get in although it is full.")
-    ] = None,
-    default: Annotated[
-        bool, typer.Option("--default", help="Back to the options that processes are configured with.")
-    ] = False,
-) -> None:
-    """Change what processes do about a queue, while they run.
-
-    It goes before what each process is configured with, in all of them, until --default; workers take it up within a
-    second. What is left out stays as it is.
-
-    \b
-    holdfast queues options reports --concurrency 5 --retry-budget 0.2
-    holdfast queues options reports --bypass critical
-    holdfast queues options reports --default
-    """
-    given: dict[str, Any] = {"concurrency": concurrency, "retry_budget": retry_budget, "bypass_priority": bypass}
-    given = {name: value for name, value in given.items() if value is not None}
-    if default and given:
-        raise Refused("give either options or --default", hint="`holdfast queues options reports --default`")
-    if not default and not given:
-        raise Refused("no options were given", hint="`--concurrency 5`, `--retry-budget 0.2` or `--bypass critical`")
-    async with session.opened() as hf, _noting(session, hf, queue):
-        if default:
-            await hf.queues.clear_options(queue)
-        else:
-            await hf.queues.set_options(queue, **given)
-        [now] = [each for each in await hf.queues.list() if each.name == queue]
-    fields = {name: queue_fields(now)[name] for name in ("name", "options")}
-    session.out.done(f"queue {queue}: {_in_words(now.settings.options)}", fields)
-
-
+queue_options.add_to(group)
 placement.add_to(group)
 
 
@@ -330,19 +287,20 @@ async def purge(
     return Exit.OK
 
 
-def _in_words(options: QueueOptions) -> str:
-    said = options.given
-    words = [f"at most {said['concurrency']:,} at once in each process"] if "concurrency" in said else []
-    words += [f"a retry budget of {said['retry_budget']:g}"] if "retry_budget" in said else []
-    words += [f"priority {said['bypass_priority']} gets in although it is full"] if "bypass_priority" in said else []
-    return ", ".join(words) or "options as each process is configured"
-
-
 def _refuse_half(high: float | None, low: float | None, *options: str) -> None:
     if (high is None) != (low is None):
         raise Refused(
             f"{' and '.join(options)} go together: at one a queue stops accepting, at the other it begins again"
         )
+
+
+def _shares(words: list[str]) -> dict[str, float]:
+    shares: dict[str, float] = {}
+    for name, share in map(_share, words):
+        if name in shares:
+            raise Refused(f"the weight of {name!r} was given twice", hint=f"leave out one of the `{name}=…`")
+        shares[name] = share
+    return shares
 
 
 def _share(word: str) -> tuple[str, float]:
@@ -351,12 +309,3 @@ def _share(word: str) -> tuple[str, float]:
         return name, float(text)
     except ValueError:
         raise Refused(f"{word!r} is not a priority's weight", hint="write it as in `bulk=0` or `high=30`") from None
-
-
-@contextlib.asynccontextmanager
-async def _noting(session: Session, hf: Holdfast, queue: str) -> AsyncIterator[None]:
-    """Settings may come before a queue's first job; a slip of the pen looks the same, so say it."""
-    known = {each.name for each in await hf.queues.list()}
-    yield
-    if queue not in known:
-        session.out.note(f"note: queue {queue} has had no job yet")

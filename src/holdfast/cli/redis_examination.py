@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from holdfast.app import backends
 from holdfast.cli.finding import Finding
-from holdfast.cli.output import counted
 from holdfast.config import Config
 from holdfast.core.errors import ConfigError
+from holdfast.core.shown import counted
 from holdfast.transports.status import LaneStatus, ServerStatus, TransportStatus
 
 _MIB = 1024**2

@@ -10,6 +10,7 @@ import typer
 from holdfast.cli.exits import Exit, Refused
 from holdfast.cli.fields import route_fields
 from holdfast.cli.output import Column
+from holdfast.cli.queue_notes import note_on_way
 from holdfast.cli.session import Session, command, noun
 from holdfast.client.routes import RouteInfo
 from holdfast.core.routing import OPERATOR, Rule, parse_rule
@@ -79,9 +80,8 @@ async def set_route(
         raise Refused("neither a queue nor a priority was given", hint="`--queue slow`, or `--priority bulk`")
     rule = parse_rule(pattern, OPERATOR, queue=queue, priority=priority)
     async with session.opened() as hf:
-        is_known = queue is None or await hf.queues.why_unknown(queue) is None
-        await hf.routes.set(pattern, queue=queue, priority=priority)
-        [now] = [each for each in await hf.routes.list() if (each.pattern, each.said_by) == (pattern, OPERATOR)]
+        note = None if queue is None else await note_on_way(hf, queue)
+        now = await hf.routes.set(pattern, queue=queue, priority=priority)
         tasks = hf.tasks.names()
     said = [
         f"{name} {value}" for name, value in (("queue", now.queue), ("priority", now.priority)) if value is not None
@@ -89,8 +89,8 @@ async def set_route(
     session.out.done(f"route {pattern}: {', '.join(said)}", _fields(pattern, now.queue, now.priority))
     if tasks and not _matches_any(rule, tasks):
         session.out.note(f"note: no task of this app is called {pattern}")
-    if not is_known:
-        session.out.note(f"note: queue {queue} has had no job yet, and no worker serves it by its name")
+    if note is not None:
+        session.out.note(note)
 
 
 @command(group)

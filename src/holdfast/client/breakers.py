@@ -51,11 +51,12 @@ class Breakers:
         window: Seconds | Unset | None = UNSET,
         open_for: Seconds | Unset | None = UNSET,
         by: str = "",
-    ) -> None:
+    ) -> BreakerFigures:
         """Other figures for a breaker, in all processes: they go before what the code says, from the next run on.
 
         They mean what they mean in `Breaker(…)`. What is left out stays as it is; None, and `clear`: what the code says
-        holds again. Any name is accepted, also of a breaker that has not failed yet.
+        holds again. Any name is accepted, also of a breaker that has not failed yet. Answers with the figures in force
+        from now on, as far as they are known here.
 
         `by` says who it was, here and below; it is the user of this process otherwise.
         """
@@ -71,6 +72,8 @@ class Breakers:
         only = [_FIGURES[option] for option in said]
         now = await self._store.set_breaker_figures(name, figures, by=who, only=only)
         self._operator.tell("breaker", name, _in_words(now), who)
+        gate = self._gates().get(name)
+        return now if gate is None else BreakerFigures(*now.over(gate)[1:])
 
     async def clear(self, name: str, *, by: str = "") -> bool:
         """What the code says of its figures holds again; False: nothing was set."""

@@ -13,12 +13,14 @@ from typing import Final
 from holdfast.config import Config
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.job import NewJob
-from holdfast.core.priority import HIGHEST, parse_priority
+from holdfast.core.priority import HIGHEST
 from holdfast.core.queue_options import QueueOptions
 from holdfast.runtime.clock import Clock
 from holdfast.stores.base import Store
 
 _KNOWN_FOR_S: Final = 1.0
+#: Whoever is refused has waited since this was asked: a pause that is older than this may be over.
+_BELIEVED_S: Final = 10.0
 
 
 class Bypasses:
@@ -29,6 +31,7 @@ class Bypasses:
         self._clock = clock
         self._configured = _priorities(config.queue_options)
         self._in_force = self._configured
+        self._paused: frozenset[str] = frozenset()
         self._asked_s = -math.inf
         self._asking = asyncio.Lock()
 
@@ -40,6 +43,10 @@ class Bypasses:
                     await self._ask()
         return all(job.priority >= self._in_force.get(job.queue, HIGHEST + 1) for job in jobs)
 
+    def is_paused(self, queue: str) -> bool:
+        """As the latest answer had it by the way: nobody asks for it."""
+        return queue in self._paused and self._clock.monotonic() - self._asked_s < _BELIEVED_S
+
     async def _ask(self) -> None:
         asked_s = self._clock.monotonic()
         try:
@@ -49,9 +56,11 @@ class Bypasses:
         else:
             said = _priorities({name: each.options for name, each in settings.items()})
             self._in_force = {**self._configured, **said}
+            self._paused = frozenset(name for name, each in settings.items() if each.paused)
         self._asked_s = asked_s
 
 
 def _priorities(options: dict[str, QueueOptions]) -> dict[str, int]:
+    """From which priority on; where it is said that nobody passes, from one that no job has."""
     found = {name: each.bypass_priority for name, each in options.items()}
-    return {name: parse_priority(priority) for name, priority in found.items() if priority is not None}
+    return {name: int(priority) for name, priority in found.items() if priority is not None}

@@ -82,9 +82,10 @@ class Capacity:
         name = f"queue {self._info.queue!r}"
         data |= {"queue": self._info.queue, "queue_running": self.queue_running, "bound": self._bound}
         if self._bound is not None and self.queue_running >= self._most(self._bound):
+            where = whose if len(self._workers) == 1 else f"each of {whose}"
             sentence = (
-                f"as many jobs of {name} run as may at once, {self.queue_running:,}: at most {self._bound:,} in each "
-                f"of {whose} (concurrency of the queue)"
+                f"as many jobs of {name} run as may at once, {self.queue_running:,}: at most {self._bound:,} in "
+                f"{where} (concurrency of the queue)"
             )
             yield Reason("workers_busy", sentence, data)
         elif self.queue_running and self._passed_over:

@@ -67,10 +67,10 @@ class Client:
         self.endings = Endings(store, poll_s=config.poll_s)
         operator = Operator(store, telemetry)
         acts = Acts(operator)
-        bounds = {name: each.concurrency for name, each in config.queue_options.items() if each.concurrency is not None}
+        bounds = {name: each.bound for name, each in config.queue_options.items() if each.bound is not None}
         self.jobs = Jobs(store, registry, acts, poll_s=config.poll_s, bounds=bounds)
         self.dead = DeadLetters(store, self.jobs, registry, config, acts)
-        self.queues = Queues(operator, partial(_queues_of, registry, config, self._routing, self.heard))
+        self.queues = Queues(operator, partial(_queues_of, registry, config, self._routing))
         self.routes = Routes(operator, registry, self._routing, self.heard)
         self.tasks = Tasks(operator, registry)
         self.tenants = Tenants(operator)
@@ -189,8 +189,7 @@ class Client:
         return JobHandle(job_id, self, decode, enlisted=enlisted, existing=existing)
 
 
-def _queues_of(registry: Registry, config: Config, routing: Routing, heard: HeardRoutes) -> set[str]:
-    """The queues that this app has heard of by itself."""
-    rules = (*routing.patterns.rules, *heard.patterns.rules)
-    routed = {rule.route.queue for rule in rules if not isinstance(rule.route.queue, Unset)}
+def _queues_of(registry: Registry, config: Config, routing: Routing) -> set[str]:
+    """The queues that this app knows by itself."""
+    routed = {rule.route.queue for rule in routing.patterns.rules if not isinstance(rule.route.queue, Unset)}
     return {task.options.queue for task in registry} | config.queue_options.keys() | config.served.keys() | routed

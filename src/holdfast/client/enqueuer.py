@@ -31,6 +31,7 @@ from holdfast.core.errors import (
     StoreUnavailable,
 )
 from holdfast.core.job import JobId, NewJob
+from holdfast.core.shown import counted
 from holdfast.runtime.backoff import Backoff, retry_transient
 from holdfast.runtime.batcher import Batcher
 from holdfast.runtime.clock import Clock
@@ -57,7 +58,7 @@ class Enqueuer:
         self._bypasses = Bypasses(store, config, clock=clock)
         self._lines = WaitingLines(clock, subscribe=store.subscribe)
         self._doubts = Doubts()
-        self.refusals = Refusals(clock=clock, telemetry=telemetry)
+        self.refusals = Refusals(clock=clock, telemetry=telemetry, is_paused=self._bypasses.is_paused)
 
     async def close(self) -> None:
         self._lines.close()
@@ -165,7 +166,7 @@ class Enqueuer:
                 raise
             raise OutcomeUnknown(
                 f"the store did not answer for {self._config.unknown_after_s:g} s after it had been asked to insert "
-                f"{len(jobs)} job(s), the first {jobs[0].id}; they may or may not be there: look before you "
+                f"{counted(len(jobs), 'job')}, the first {jobs[0].id}; they may or may not be there: look before you "
                 "enqueue them again, or use an idempotency key"
             ) from error
         self._doubts.answered(jobs, answers)

@@ -64,8 +64,9 @@ async def explain(store: Store, info: JobInfo, *, bounds: Mapping[str, int] = _N
 
 def _bound(info: JobInfo, queues: Mapping[str, QueueInfo], bounds: Mapping[str, int]) -> int | None:
     queue = queues.get(info.queue)
-    said = None if queue is None else queue.settings.options.concurrency
-    return bounds.get(info.queue) if said is None else said
+    if queue is None or queue.settings.options.concurrency is None:
+        return bounds.get(info.queue)
+    return queue.settings.options.bound
 
 
 def _running(info: JobInfo) -> Reason:

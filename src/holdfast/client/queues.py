@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from holdfast.client.acts import Acts
 from holdfast.client.filters import check_reason
@@ -37,8 +37,9 @@ class Queues:
         return await self._store.list_queues()
 
     async def known(self) -> set[str]:
-        """The names of all queues that the store or this app has heard of."""
-        return self._known() | (await self._store.queue_settings()).keys()
+        """The names of all queues that the store or this app has heard of, also where operators' routes lead."""
+        routed = {rule.route.queue for rule in await self._store.routes() if not isinstance(rule.route.queue, Unset)}
+        return self._known() | (await self._store.queue_settings()).keys() | routed
 
     async def rates(self) -> dict[str, QueueRates]:
         """How quickly jobs came, began and ended lately, by queue; one that is not there had none of them."""
@@ -152,15 +153,16 @@ class Queues:
         self,
         queue: str,
         *,
-        concurrency: int | Unset | None = UNSET,
-        retry_budget: float | Unset | None = UNSET,
+        concurrency: int | Literal["none"] | Unset | None = UNSET,
+        retry_budget: float | Literal["none"] | Unset | None = UNSET,
         bypass_priority: int | str | Unset | None = UNSET,
         by: str = "",
     ) -> None:
         """What processes do about a queue, instead of what they are configured with; workers take it up in a second.
 
         `concurrency`: jobs of it that one worker process runs at once. `retry_budget`: share of retries among its runs
-        in one process. `bypass_priority`: from this priority on jobs are accepted although it is full. What is left out
+        in one process. `bypass_priority`: from this priority on jobs are accepted although it is full. `"none"`: as
+        many as there are slots, any share, nobody, also where processes are configured otherwise. What is left out
         stays as it is; None, and `clear_options`: what each process is configured with holds again.
         """
         said = {"concurrency": concurrency, "retry_budget": retry_budget, "bypass_priority": bypass_priority}
@@ -170,7 +172,7 @@ class Queues:
                 "options: none was given; give concurrency=, retry_budget= or bypass_priority=, or clear them"
             )
         options = check_options(check_name("queue", queue), said)
-        words = [f"{name} {getattr(options, name)}" for name in said if said[name] is not None]
+        words = [f"{name} {value}" for name, value in options.said.items() if said.get(name) is not None]
         words += [f"{name} as configured" for name in said if said[name] is None]
         await self._set(queue, ", ".join(words), by, QueueSettings(options=options), only=tuple(said))
 
@@ -216,8 +218,8 @@ class Queues:
         near = difflib.get_close_matches(queue, known if among is None else known & {*among}, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return (
-            f"there is no queue {queue!r}: none of its jobs was ever enqueued, no worker serves it by its name, and no "
-            f"task of this app is at home there{hint}"
+            f"there is no queue {queue!r}: none of its jobs was ever enqueued, no worker serves it by its name, no "
+            f"operator's route leads there, and no task of this app is at home there{hint}"
         )
 
     async def _refuse_unknown(self, queue: str) -> None:

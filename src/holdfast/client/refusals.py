@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from holdfast.core.backpressure import LATEST_RETRY_S, DrainWatch, retry_after
 from holdfast.core.errors import QueueFull
 from holdfast.runtime.clock import Clock
@@ -13,7 +15,11 @@ from holdfast.telemetry.hub import Telemetry
 class Refusals:
     """One per client. A queue is closed, as far as is known here, from the first refusal to the next acceptance."""
 
-    def __init__(self, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self, *, clock: Clock, telemetry: Telemetry, is_paused: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        """`is_paused`: whether a queue was, when this process last heard of it."""
+        self._is_paused = is_paused
         self._clock = clock
         self._telemetry = telemetry
         self.closed: dict[str, DrainWatch] = {}
@@ -42,4 +48,5 @@ class Refusals:
         after_s = retry_after(depth, low, drain_per_s)
         after_s = LATEST_RETRY_S if draining else round(after_s, 1)
         marks: dict[str, int] = {"depth": depth, "high": high, "low": low, "parked": parked}
-        return QueueFull(queue, **marks, retry_after=after_s, age_s=age_s, draining=draining)
+        paused = self._is_paused(queue)
+        return QueueFull(queue, **marks, retry_after=after_s, age_s=age_s, draining=draining, paused=paused)

@@ -51,12 +51,12 @@ class Routes:
 
     async def set(
         self, pattern: str, *, queue: str | None = None, priority: int | str | None = None, by: str = ""
-    ) -> None:
+    ) -> RouteInfo:
         """Send the jobs of all tasks whose names match to a queue, give them a priority, or both, from now on.
 
         `*` stands for any characters. Of the patterns that are set here the most specific one wins. What is left out
         stays as it is: as it was set here for this very pattern before, or else not said by it. To take back one of
-        the two, clear it and set the other.
+        the two, clear it and set the other. Answers with what is set for it from now on.
 
         `by` says who it was; it is the user of this process otherwise.
         """
@@ -70,6 +70,7 @@ class Routes:
             self._heard.forget()
         words = route_words(done.after) or {}
         self._operator.tell("route", pattern, ", ".join(f"{name} {said}" for name, said in words.items()), who)
+        return self._told(rule if done.after is None else rule._replace(route=done.after))
 
     async def clear(self, pattern: str, *, by: str = "") -> bool:
         """What settings and code say holds again; False: nothing was set for this very pattern."""

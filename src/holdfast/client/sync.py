@@ -218,6 +218,12 @@ class Sync:
 
     # ------------------------------------------------------------ open and closed
 
+    @property
+    def opened(self) -> Client | None:
+        """Whom the next call asks, if that is open by now; opens nothing."""
+        place = self._shared() or self._own
+        return None if place is None else place.client
+
     def _place(self) -> Place:
         shared = self._shared()
         if shared is not None:

@@ -85,6 +85,7 @@ class QueueFull(HoldfastError):
         age_s: float | None = None,
         draining: bool = False,
         parked: int = 0,
+        paused: bool = False,
     ) -> None:
         self.queue = queue
         self.depth = depth
@@ -94,24 +95,29 @@ class QueueFull(HoldfastError):
         self.retry_after = retry_after
         self.draining = draining
         """It accepts nothing until an operator says otherwise: to wait is of no use."""
+        self.paused = paused
+        """It was paused when this process last heard of it: nothing of it is started, so it does not drain."""
         if draining:
+            goes_on = f"{depth:,} waiting job{' goes' if depth == 1 else 's go'} on"
             super().__init__(
                 f"queue {queue!r} is being drained: it accepts nothing until an operator says otherwise (`holdfast "
-                f"queues undrain {queue}`), while its {depth:,} waiting jobs go on; nothing was enqueued"
+                f"queues undrain {queue}`), while its {goes_on}; nothing was enqueued"
             )
             return
         ready, remedy, marks = depth - parked, "add workers", "raise the watermarks"
-        there = f"{ready:,} jobs are ready"
+        there = f"{ready:,} job{' is' if ready == 1 else 's are'} ready"
         if parked:
-            there += f" and {parked:,} are parked"
-        if parked and parked >= ready:  # they wait at a limit, a rate or a breaker, or for a pause or a task
+            there += f" and {parked:,} {'is' if parked == 1 else 'are'} parked"
+        if paused:
+            remedy = f"resume it, as it is paused (`holdfast queues resume {queue}`)"
+        elif parked and parked >= ready:  # they wait at a limit, a rate or a breaker, or for a pause or a task
             remedy = (
                 "see what the parked ones wait for, as more workers change nothing there (`holdfast jobs list --state "
                 "parked`, `holdfast jobs explain ID`)"
             )
         until = f"(high watermark {high:,}) and it accepts more once it has drained to {low:,}"
         if age_s is not None and depth < high:
-            until = f"and the oldest has waited {age_s:.0f} s; it accepts more once none is as old"
+            until = f"and the oldest has waited {age_s:.0f} s; it accepts more once that is below its low mark on age"
             marks += " on its age"
         super().__init__(
             f"queue {queue!r} is full: {there} {until}; nothing was enqueued; try again in {retry_after:g} s, "

@@ -142,7 +142,7 @@ Rates: TypeAlias = "Rate | str | Sequence[Rate | str] | None"
 
 
 def limits_of(value: object) -> tuple[Limit, ...]:
-    """What was given as `concurrency=`; None and an empty list are no limit."""
+    """What was given as `concurrency=`; None is no limit."""
     found = [Limit(each) if isinstance(each, int) else each for each in _several("concurrency", value)]
     for each in found:
         if not isinstance(each, Limit):
@@ -153,7 +153,7 @@ def limits_of(value: object) -> tuple[Limit, ...]:
 
 
 def rates_of(value: object) -> tuple[Rate, ...]:
-    """What was given as `rate=`; None and an empty list are no limit."""
+    """What was given as `rate=`; None is no limit."""
     found = [Rate(each) if isinstance(each, str) else each for each in _several("rate", value)]
     for each in found:
         if not isinstance(each, Rate):
@@ -186,6 +186,8 @@ def _several(name: str, value: object) -> list[object]:
     if value is None:
         return []
     several = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    if not several:  # made up by code that found none, more likely than meant: it would let everything run
+        raise InvalidOptions(f"{name}={shown(value)}: holds none; for no limit give None")
     if len(several) > _MOST_GATES:
         raise InvalidOptions(f"{name}: {len(several)} were given, at most {_MOST_GATES} can hold for one task")
     return several

@@ -120,6 +120,8 @@ def parse_served(entries: Iterable[str]) -> dict[str, float | None]:
             raise InvalidOptions(
                 f"{entry!r}: write a queue as in 'mail', or with its weight as in 'mail=3', at most {LARGEST_WEIGHT:,}"
             )
+        if served.get(name, weight) != weight:
+            raise InvalidOptions(f"queue {name!r} was given twice, with and without a weight or with two weights")
         served[name] = weight
     return served
 

@@ -14,7 +14,7 @@ from holdfast.core.errors import InvalidOptions
 from holdfast.core.shown import shown
 
 _UNITS_S: Final = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_TEXT: Final = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*/\s*(\d{0,6})\s*([smhd])\s*")
+_TEXT: Final = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*/\s*([0-9]{0,6})\s*([smhd])\s*")
 _MOST: Final = 1_000_000.0
 _MOST_UNITS: Final = 999_999
 _LONGEST_S: Final = 10 * 365 * 86_400.0

@@ -1,6 +1,11 @@
-"""How a value that was refused is shown in the sentence that refuses it: shortly, and whatever it is."""
+"""How values are shown in sentences: one that was refused, shortly and whatever it is; and how many of something."""
 
 from __future__ import annotations
+
+
+def counted(number: int, what: str) -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def shown(value: object, limit: int = 80) -> str:

@@ -6,10 +6,20 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import Path, Query
-from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema
+from pydantic import (
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+)
+from pydantic_core.core_schema import CoreSchema, no_info_wrap_validator_function
 
 from holdfast.core.breaker import MOST_FAILURES
 from holdfast.core.priority import HIGHEST, LOWEST, PRIORITY_NAMES, parse_priority
+from holdfast.core.queue_options import NONE
 from holdfast.core.state import State
 from holdfast.http.body import TEN_YEARS_S, TEXT, Body, Count, Delay, Name, Span
 from holdfast.http.call_bodies import DebounceBody, RetryBody, ThrottleBody, UniqueBody
@@ -30,6 +40,22 @@ Priority = Annotated[
         {"anyOf": [{"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}, {"enum": list(PRIORITY_NAMES)}]}
     ),
 ]
+
+
+class _OrNone:
+    """Beside its own values, the word `none`."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def checked(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+            return NONE if isinstance(value, str) and value == NONE else check(value)
+
+        return no_info_wrap_validator_function(checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        own = handler(schema)
+        return {"anyOf": [*own.get("anyOf", [own]), {"enum": [NONE]}]}
+
+
 Timeout = Annotated[float, Field(gt=0, le=TEN_YEARS_S, allow_inf_nan=False, strict=True)]
 Weight = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False, strict=True)]
 
@@ -190,14 +216,14 @@ class LimitBody(Body):
 class OptionsBody(Body):
     """Other options of a queue; what is left out stays, and null: as each process is configured."""
 
-    concurrency: Annotated[int, Field(ge=1, le=10_000, strict=True)] | None = Field(
-        default=None, description="Jobs of it that one worker process runs at once."
+    concurrency: Annotated[int, Field(ge=1, le=10_000, strict=True), _OrNone()] | None = Field(
+        default=None, description="Jobs of it that one worker process runs at once; `none`: as many as it has slots."
     )
-    retry_budget: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)] | None = Field(
-        default=None, description="Share of retries among its runs in one process."
+    retry_budget: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True), _OrNone()] | None = Field(
+        default=None, description="Share of retries among its runs in one process; `none`: any."
     )
-    bypass_priority: Priority | None = Field(
-        default=None, description="From this priority on jobs are accepted although it is full."
+    bypass_priority: Annotated[Priority, _OrNone()] | None = Field(
+        default=None, description="From this priority on jobs are accepted although it is full; `none`: no job is."
     )
 
 

@@ -47,6 +47,8 @@ from holdfast.http.rates import Buckets, place_of
 from holdfast.http.route_table import Spec, Takes
 from holdfast.http.sites import check_site
 
+#: What pydantic puts before the sentence of a check that is not its own.
+_PREFIX: Final = "Value error, "
 _log = logging.getLogger("holdfast.http")
 
 Handle = Callable[[Request], Awaitable[Response]]
@@ -160,7 +162,7 @@ def _problem(error: Exception) -> Problem | None:
 
 def _invalid(error: RequestValidationError) -> Problem:
     """Names places and rules, never values: these may be secrets."""
-    wrong = [(_field(each["loc"]), str(each["msg"])) for each in error.errors()]
+    wrong = [(_field(each["loc"]), str(each["msg"]).removeprefix(_PREFIX)) for each in error.errors()]
     detail = "; ".join(f"{field}: {message}" for field, message in wrong[:10])
     more = {"errors": [{"field": field, "message": message} for field, message in wrong[:100]]}
     return Problem(INVALID_REQUEST, detail, field=wrong[0][0], more=more)

@@ -17,6 +17,7 @@ from typing import Any, Final
 from holdfast.app import Holdfast
 from holdfast.core.errors import HoldfastError
 from holdfast.core.queue import QueueInfo
+from holdfast.core.shown import counted
 from holdfast.core.urls import mask
 from holdfast.observability.cluster import Away, Cluster, ClusterView
 from holdfast.observability.views import transport_is_up, view_of
@@ -160,12 +161,16 @@ def _queue_checks(seen: Cluster) -> Iterator[tuple[str, Check]]:
 
 
 def _queue(queue: QueueInfo, workers: int) -> Check:
-    served = f"{workers} worker{'' if workers == 1 else 's'}, {queue.ready} ready"
+    served = f"{counted(workers, 'worker')}, {queue.ready} ready"
     if queue.settings.paused:
         return ok(f"paused; {served}")
     if not workers and queue.ready:
-        return degraded(f"no worker serves it, and {queue.ready} jobs are ready")
+        return degraded(f"no worker serves it, and {counted(queue.ready, 'job')} {_are(queue.ready)} ready")
     return ok(served)
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _workers(seen: Cluster, queues: Mapping[str, Check]) -> Check:

@@ -20,6 +20,7 @@ from holdfast.core.job import ClaimedJob, JobId, WorkerId
 from holdfast.core.outcome import Failed, Outcome
 from holdfast.core.priority import HIGHEST, LOWEST
 from holdfast.core.settlement import UNKNOWN_TASK
+from holdfast.core.shown import counted
 from holdfast.core.task import Registry
 from holdfast.core.worker import NewWorker
 from holdfast.runtime.service import Service
@@ -155,7 +156,7 @@ class Runner:
     def _count(self, job: ClaimedJob) -> None:
         self._runs[job.task or "?"] += 1
         if self._runs.total() > self._most:
-            often = ", ".join(f"{task} ({count} times)" for task, count in self._runs.most_common(3))
+            often = ", ".join(f"{task} ({counted(count, 'time')})" for task, count in self._runs.most_common(3))
             raise AssertionError(
                 f"{self._most} runs and still not idle; what ran most: {often}. A job that enqueues itself again, or "
                 "always asks to be retried, never ends: give it a limit, or the harness a higher max_runs="

@@ -38,9 +38,7 @@ class OptionsInForce:
             self._apply({**self._configured, **over})
 
     def _apply(self, options: Mapping[str, QueueOptions]) -> None:
-        caps = {name: each.concurrency for name, each in options.items() if each.concurrency is not None}
+        caps = {name: each.bound for name, each in options.items() if each.bound is not None}
         if caps != self._slots.caps:
             self._slots.set_caps(caps, self._running())
-        self._budgets.set_shares(
-            {name: each.retry_budget for name, each in options.items() if each.retry_budget is not None}
-        )
+        self._budgets.set_shares({name: each.budget for name, each in options.items() if each.budget is not None})

@@ -18,6 +18,7 @@ from holdfast.core.cause import Cause
 from holdfast.core.errors import NotOpen, StoreError
 from holdfast.core.job import ClaimedJob
 from holdfast.core.settlement import HandBack, Settlement, Succeed, Verdict
+from holdfast.core.shown import counted
 from holdfast.core.task import Registry
 from holdfast.core.worker import NewWorker
 from holdfast.runtime.clock import Clock
@@ -150,7 +151,8 @@ class Session:
     def described(self) -> list[str]:
         """What runs here, with ages and where it stands; from any thread."""
         runs, thread = list(self._runs.values()), self._heartbeat.loop_thread
-        return [f"runs {len(runs)} jobs", *describe_runs(runs, now_s=self._clock.monotonic(), loop_thread=thread)]
+        described = describe_runs(runs, now_s=self._clock.monotonic(), loop_thread=thread)
+        return [f"runs {counted(len(runs), 'job')}", *described]
 
     @property
     def crashed(self) -> bool:

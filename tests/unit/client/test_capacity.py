@@ -89,6 +89,8 @@ def test_the_bound_of_a_queue_is_told_when_it_is_reached() -> None:
         "as many jobs of queue 'q' run as may at once, 4: at most 2 in each of the 2 workers that serve it "
         "(concurrency of the queue)"
     )
+    [(_, of_one)] = said(job(), workers=workers[:1], bound=2, queues=queues(running=2))
+    assert of_one.endswith(": at most 2 in the 1 worker that serves it (concurrency of the queue)")
 
 
 @pytest.mark.parametrize(

@@ -36,3 +36,12 @@ def test_every_refusal_is_told() -> None:
     refusals.error(Full("mail", 100, 100, 10))
     refusals.error(Full("mail", 5, 100, 10, draining=True))
     assert heard == [QueueRefused("mail", "full"), QueueRefused("mail", "draining")]
+
+
+def test_whoever_is_refused_for_its_age_is_told_when_it_opens_again() -> None:
+    refusals = Refusals(clock=ManualClock(), telemetry=Telemetry())
+    told = str(refusals.error(Full("mail", 2, 100, 10, 61.0, parked=1)))
+    assert told.startswith(
+        "queue 'mail' is full: 1 job is ready and 1 is parked and the oldest has waited 61 s; it accepts more once "
+        "that is below its low mark on age; nothing was enqueued"
+    )

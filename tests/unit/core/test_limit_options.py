@@ -46,6 +46,8 @@ async def later(**_: Any) -> str:
         (lambda: limits_of([1, 2]), "concurrency: two of them have no name; give each a name= of its own"),
         (lambda: limits_of([Limit(1, name="a"), Limit(2, name="a")]), "concurrency: two of them are called 'a'"),
         (lambda: limits_of([Limit(1, name=str(n)) for n in range(11)]), "concurrency: 11 were given, at most 10"),
+        (lambda: limits_of([]), "concurrency=[]: holds none; for no limit give None"),
+        (lambda: TaskDefaults(rate=()), "rate=(): holds none; for no limit give None"),
         (lambda: rates_of(5), "rate=5: needs a Rate(…), a text as '100/m', or a list of them"),
         (lambda: breaker_of(5), "breaker=5: needs a Breaker(…), or its name, not int"),
         (lambda: TaskDefaults(concurrency=0), "Limit: size=0 must be"),
@@ -60,7 +62,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(make: Any, sentence: str) 
 
 def test_the_ordinary_ways_to_say_it() -> None:
     assert limits_of(5) == (Limit(5),)
-    assert limits_of(None) == limits_of([]) == ()
+    assert limits_of(None) == rates_of(None) == ()
     assert rates_of("5/s") == (Rate("5/s"),)
     assert Rate("10/30s", burst=2).parsed == Pace(10, 30.0, 2)
     assert breaker_of("stripe") == Breaker("stripe")
@@ -85,7 +87,7 @@ def test_a_queues_limits_hold_beside_its_tasks_and_are_the_queues() -> None:
 
 def test_the_first_level_that_says_it_decides_and_none_is_a_word_too() -> None:
     app = TaskDefaults(concurrency=7, rate="1/s", breaker="all", throttle=5)
-    own = TaskDefaults(concurrency=None, rate=[], breaker=None, unique=None)
+    own = TaskDefaults(concurrency=None, rate=None, breaker=None, unique=None)
     assert not resolve_options(own, app=app).flows
     based = resolve_options(TaskDefaults(), base=TaskDefaults(concurrency=2), app=app)
     assert [each.size for each in based.limits] == [2]

@@ -42,7 +42,8 @@ def test_a_burst_can_be_given() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "fast", "1", "/m", "1/y", "-1/s", "1/-3s", "1e3/s", "1/s?", "1/s/s", 5, None, b"1/s"]
+    "text",
+    ["", "fast", "1", "/m", "1/y", "-1/s", "1/-3s", "1e3/s", "1/s?", "1/s/s", "\u0661/s", "1/\u0663s", 5, None, b"1/s"],
 )
 def test_what_is_no_pace_is_refused_with_an_example(text: object) -> None:
     with pytest.raises(InvalidOptions, match=r"^rate=.*needs a text as '100/m'"):

@@ -67,3 +67,10 @@ def test_where_nothing_has_changed_nothing_is_done() -> None:
     for _ in range(3):
         in_force.follow({"mail": QueueSettings(paused=True), "bank": QueueSettings()})
     assert (running.asked, len(shares.told)) == (1, 1)
+
+
+def test_none_is_no_bound_and_no_budget_and_nothing_is_counted() -> None:
+    running = Running("mail")
+    in_force, slots, shares = options({"mail": QueueOptions(concurrency=2, retry_budget=0.5)}, running)
+    in_force.follow(said(mail={"concurrency": 10_000, "retry_budget": 1.0}))
+    assert (slots.caps, shares.told[-1], running.asked) == ({}, {}, 0)

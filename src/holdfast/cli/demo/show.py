@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from holdfast.cli.demo.tasks_file import LEASE_S, QUICK_QUEUES, SLOW_QUEUE, Demonstrated
-from holdfast.cli.output import counted
 from holdfast.core.job import JobInfo
+from holdfast.core.shown import counted
 from holdfast.worker.worker import Worker
 
 _LOOK_S = 0.1

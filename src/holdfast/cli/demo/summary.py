@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from holdfast.app import Holdfast
-from holdfast.cli.output import counted
 from holdfast.core.cause import Cause
 from holdfast.core.job import JobInfo
+from holdfast.core.shown import counted
 from holdfast.core.state import State
 
 _PAGE = 1000

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.cli.output import counted
 from holdfast.core.job import JobId
+from holdfast.core.shown import counted
 from holdfast.telemetry.events import (
     Event,
     JobBuried,
@@ -25,7 +25,7 @@ def told(event: Event) -> str | None:
         case JobBuried():
             return f"{job_name(event.task, event.job_id)} is dead ({event.reason}): {event.error}"
         case WorkerStarted():
-            return f"a worker serves {', '.join(event.queues)}: up to {event.concurrency} jobs at once"
+            return f"a worker serves {', '.join(event.queues)}: up to {counted(event.concurrency, 'job')} at once"
         case WorkersReaped():
             return f"a silent worker was declared dead: {counted(event.jobs, 'job')} recovered, to be run again"
         case WorkerDraining():

@@ -33,7 +33,7 @@ from holdfast.core.errors import (
 from holdfast.core.ids import parse_job_id
 from holdfast.core.job import AttemptInfo, ErrorInfo, JobId, JobInfo, Progress
 from holdfast.core.queue import QueueInfo, QueueRates, QueueSettings
-from holdfast.core.queue_options import OPTION_NAMES, QueueOptions
+from holdfast.core.queue_options import OPTION_NAMES, check_options
 from holdfast.core.state import State
 
 #: Answers after which the same request may be sent again, whatever it asks for: nothing was done, or a key guards it.
@@ -190,7 +190,7 @@ def queue_of(said: Mapping[str, Any]) -> QueueInfo:
             weights=None if weights["is_default"] else weights["priorities"],
             ages=None if high_age_s is None else AgeMarks(high_age_s, said["low_age_s"]),
             draining=said["draining"],
-            options=QueueOptions(**{name: options[name] for name in OPTION_NAMES if name in options}),
+            options=check_options(said["name"], {name: options[name] for name in OPTION_NAMES if name in options}),
         ),
         **counts,
     )

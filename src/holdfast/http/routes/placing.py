@@ -10,7 +10,7 @@ from holdfast.http.bodies import PatternQuery, RouteBody
 from holdfast.http.call import Called
 from holdfast.http.caller import Reach
 from holdfast.http.problem import Problem
-from holdfast.http.problems import NOT_SET
+from holdfast.http.problems import INVALID_REQUEST, NOT_SET
 from holdfast.http.route_table import Routes, Takes
 from holdfast.http.views import View
 
@@ -51,6 +51,8 @@ async def set_route(call: Called, body: RouteBody) -> Response:
 @routes.add("DELETE", "/routes", scope=Scope.OPERATE, reach=Reach.CLUSTER, status=204, problems=(NOT_SET,))
 async def clear_route(call: Called, pattern: PatternQuery) -> Response:
     """What settings and code say holds again."""
+    if len(call.request.query_params.getlist("pattern")) > 1:
+        raise Problem(INVALID_REQUEST, "pattern: was given more than once; clear one at a time", field="pattern")
     if not await call.hf.routes.clear(pattern, by=call.caller.name):
         raise Problem(NOT_SET, f"nothing is set for pattern {pattern!r}")
     return Response(status_code=204)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import Response
 from pydantic import Field
@@ -40,11 +40,11 @@ class RatesView(View):
 
 
 class OptionsView(View):
-    """What operators say of how processes treat a queue; null: as each process is configured."""
+    """What operators say of how processes treat a queue; null: as each process is configured, `none`: no bound."""
 
-    concurrency: int | None
-    retry_budget: float | None
-    bypass_priority: int | None
+    concurrency: int | Literal["none"] | None
+    retry_budget: float | Literal["none"] | None
+    bypass_priority: int | Literal["none"] | None
 
 
 class QueueView(View):
@@ -218,7 +218,7 @@ def _view(call: Call, queue: QueueInfo, rates: Mapping[str, QueueRates]) -> Queu
         high_age_s=None if ages is None else ages.high_s,
         low_age_s=None if ages is None else ages.low_s,
         weights=_weights(settings),
-        options=OptionsView.model_validate(settings.options, from_attributes=True),
+        options=OptionsView.model_validate(settings.options.said),
         rates=RatesView.model_validate(rates.get(queue.name) or _quiet(rates), from_attributes=True),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.config import Config
+from holdfast.core.shown import counted
 from holdfast.worker.supervision.board import RunSeen
 from holdfast.worker.supervision.child import Child, Role
 
@@ -68,7 +69,7 @@ class Watch:
         """Why a process should be replaced by a new one, if it should."""
         done, age_s = child.board.worker().done, self._monotonic() - child.working_since_s
         if config.max_jobs and done >= config.max_jobs:
-            return f"it has done {done} jobs"
+            return f"it has done {counted(done, 'job')}"
         if config.max_age_s and age_s >= config.max_age_s:
             return f"it is {age_s:.0f} s old"
         if config.max_memory_mb and (memory_mb := child.memory_mb()) > config.max_memory_mb:
