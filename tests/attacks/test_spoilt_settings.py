@@ -68,6 +68,8 @@ def in_tables(postgres_tables: PostgresSchema) -> _Place:
     return _Place(lambda: PostgresStore(postgres_tables.url, schema=postgres_tables.schema), write)
 
 
+#: Text that is none, as whoever types bytes by hand may leave it.
+UNREADABLE = "CAST(x'ff' AS TEXT)"
 ONLY_SQLITE = (
     *(f"INSERT OR REPLACE INTO breaker VALUES ('b', {recent}, NULL, 0)" for recent in (
         "'garbage'", "'5'", "'[\"a\",null]'", "'[1e999]'", f"'[{HUGE}]'", "x'ff00'", "'[true]'")),
@@ -94,11 +96,19 @@ ONLY_SQLITE = (
     "INSERT OR REPLACE INTO queue_setting (queue, weight) VALUES (x'ff00', 2)",
     "INSERT OR REPLACE INTO queue_setting (queue, weight) VALUES ('contract', 'x')",
     "INSERT OR REPLACE INTO queue_setting (queue, high, low) VALUES ('contract', 9223372036854775807, 1)",
-    *(f"INSERT OR REPLACE INTO queue_setting (queue, {option}) VALUES ('contract', {value})"
+    *(f"INSERT OR REPLACE INTO queue_option (queue, {option}) VALUES ('contract', {value})"
       for option in ("concurrency", "retry_budget", "bypass_priority")
-      for value in ("'x'", "-1", "9223372036854775807", "9e999", "x'ff'")),
+      for value in ("'x'", "-1", "9223372036854775807", "9e999", "x'ff'", UNREADABLE)),
+    *(f"INSERT OR REPLACE INTO queue_option VALUES ({name}, 1, 0.5, 9)" for name in ("x'ff00'", UNREADABLE)),
+    *(f"INSERT OR REPLACE INTO queue_setting (queue, {column}) VALUES ({row})" for column, row in (
+        ("weight", f"{UNREADABLE}, 2"), ("weights", f"'contract', {UNREADABLE}"))),
+    *(f"INSERT OR REPLACE INTO breaker VALUES ({row})" for row in (
+        f"{UNREADABLE}, '[]', NULL, 0", f"'b', {UNREADABLE}, NULL, 0", f"'b', '[]', {UNREADABLE}, 0",
+        f"'b', '[]', NULL, {UNREADABLE}")),
+    f"INSERT OR REPLACE INTO breaker_setting VALUES ({UNREADABLE}, 1, 1, 1)",
     *(f"INSERT OR REPLACE INTO breaker_setting (name, {figure}) VALUES ('b', {value})"
-      for figure in ("failures", "window_s", "open_for_s") for value in ("'x'", "-1", "0", "9e999", "1e300", "x'ff'")),
+      for figure in ("failures", "window_s", "open_for_s") for value in (
+          "'x'", "-1", "0", "9e999", "1e300", "x'ff'", UNREADABLE)),
     "INSERT OR REPLACE INTO breaker_setting VALUES (x'ff00', 1, 1, 1)",
     "INSERT INTO setting_change (at, by, what, name, before, after) VALUES ('x', 'y', 'z', 'w', '{', '[]')",
     *(f"INSERT INTO route VALUES ({row})" for row in (
@@ -153,9 +163,8 @@ MENDED_IN_SQLITE = (
     "INSERT INTO breaker VALUES ('b', 'garbage', 'soon', 0)",
     "INSERT INTO tenant_setting VALUES ('acme', '3 of them')",
     "INSERT INTO rule VALUES ('limit', 'L', 'many', 9e999, 1, 5)",
-    """INSERT OR REPLACE INTO queue_setting
-    (queue, weight, weights, high, low, concurrency, retry_budget, bypass_priority)
-    VALUES ('contract', 'x', '{', 'a', 'b', 0, 'x', 42)""",
+    "INSERT OR REPLACE INTO queue_setting (queue, weight, weights, high, low) VALUES ('contract', 'x', '{', 'a', 'b')",
+    "INSERT OR REPLACE INTO queue_option VALUES ('contract', 0, 'x', 42)",
     "INSERT OR REPLACE INTO breaker_setting VALUES ('b', 'x', 0, 9e999)",
 )
 MENDED_IN_POSTGRES = (

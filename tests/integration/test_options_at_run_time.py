@@ -226,8 +226,7 @@ async def test_nonsense_in_the_store_is_told_and_does_not_stop_a_worker(tmp_path
         return "done"
 
     async with hf:
-        columns = "(queue, concurrency, retry_budget, bypass_priority)"
-        by_hand(tmp_path / "jobs.db", f"INSERT INTO queue_setting {columns} VALUES ('default', -1, 7, 'x')")
+        by_hand(tmp_path / "jobs.db", "INSERT INTO queue_option VALUES ('default', -1, 7, 'x')")
         heard = Heard(hf, QueueSettingsIgnored)
         async with hf.worker():
             assert await (await work.enqueue()).result(timeout=PATIENCE_S) == "done"
@@ -339,3 +338,17 @@ async def test_none_is_told_as_it_was_said(tmp_path: Path) -> None:
     assert queue.settings.options.said == said
     assert change.after is not None
     assert {name: change.after[name] for name in said} == said
+
+
+def test_a_program_of_an_earlier_version_that_still_runs_leaves_options_alone(tmp_path: Path) -> None:
+    """On SQLite it replaces the whole row of a queue, of the columns that it knows."""
+
+    async def run() -> None:
+        file = tmp_path / "jobs.db"
+        async with Holdfast(url_of(file)) as hf:
+            await hf.queues.set_options("mail", concurrency=3, by="ada")
+            by_hand(file, "INSERT OR REPLACE INTO queue_setting (queue, paused) VALUES ('mail', 1)")
+            [mail] = await hf.queues.list()
+            assert (mail.settings.paused, mail.settings.options) == (True, QueueOptions(concurrency=3))
+
+    asyncio.run(run())

@@ -58,7 +58,7 @@ class Client:
     ) -> None:
         self._store = store
         self._routing = routing or Routing(())
-        self.heard = HeardRoutes(store, clock=clock)
+        self.heard = HeardRoutes(store, clock=clock, telemetry=telemetry)
         self._config = config
         self._monotonic = clock.monotonic  # every enqueue asks it, to learn that nothing is due
         self._telemetry = telemetry

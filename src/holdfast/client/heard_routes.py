@@ -15,21 +15,28 @@ import contextlib
 from typing import Final
 
 from holdfast.client.placing import NO_PATTERNS, Patterns
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, StoreUnavailable
 from holdfast.runtime.clock import Clock
 from holdfast.stores.routes import RouteStore
+from holdfast.telemetry.flow_events import RoutesUnheard
+from holdfast.telemetry.hub import Telemetry
 
 FRESH_S: Final = 1.0
 #: How long to wait for an answer: a store that is slower has worse troubles than an old route.
-PATIENCE_S: Final = 3.0
+PATIENCE_S: Final = 1.0
+#: After answers that did not come, at most this long nobody asks.
+_SELDOM_S: Final = 10.0
 _NEVER: Final = float("-inf")
 
 
 class HeardRoutes:
     """Of one client; see the module's duties."""
 
-    def __init__(self, store: RouteStore, *, clock: Clock) -> None:
+    def __init__(self, store: RouteStore, *, clock: Clock, telemetry: Telemetry) -> None:
         self._store = store
+        self._telemetry = telemetry
+        self._said: str | None = None
+        self._failures = 0
         self._clock = clock
         self.patterns = NO_PATTERNS
         """What was heard last."""
@@ -45,7 +52,7 @@ class HeardRoutes:
         while came_at >= self._good_until:
             if self._look is None:
                 if came_at < self.due_at:
-                    return False  # it has failed less than a second ago
+                    return False  # it has failed lately
                 self._look = self._begin()
             look = self._look
             await look.over.wait()
@@ -74,22 +81,32 @@ class HeardRoutes:
         return look
 
     async def _ask(self, look: _Look) -> None:
-        giving_up = asyncio.get_running_loop().call_later(PATIENCE_S, look.over.set)
         try:
-            rules = await self._store.routes()
+            async with asyncio.timeout(PATIENCE_S):  # the question ends with that: it is in the way of inserts
+                rules = await self._store.routes()
             look.heard = True
+            self._said = None
             if self._look is look:
                 self._good_until = look.began_at + FRESH_S
                 if frozenset(rules) != frozenset(self.patterns.rules):
                     self.patterns = Patterns(rules)
-        except HoldfastError:
+        except (TimeoutError, StoreUnavailable):
             pass
+        except HoldfastError as error:
+            self._tell(error)
         finally:
-            giving_up.cancel()
             if self._look is look:
                 self._look = None
-                # Nor is it asked more than once a second where it does not answer.
-                self.due_at = self._good_until if look.heard else self._clock.monotonic() + FRESH_S
+                self._failures = 0 if look.heard else self._failures + 1
+                # The more seldom the longer it has not answered: whoever asks keeps inserts waiting meanwhile.
+                later = min(_SELDOM_S, FRESH_S * 2 ** min(self._failures - 1, 8))
+                self.due_at = self._good_until if look.heard else self._clock.monotonic() + later
+
+    def _tell(self, error: HoldfastError) -> None:
+        """What does not go away by itself is told, once; jobs go where it was known last."""
+        if str(error) != self._said:
+            self._said = str(error)
+            self._telemetry.emit(RoutesUnheard(self._said))
 
 
 class _Look:

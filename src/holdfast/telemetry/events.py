@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, get_args
 
 from holdfast.core.job import JobId, WorkerId
-from holdfast.telemetry.flow_events import BreakerClosed, BreakerOpened, JobsLetGo, QueueSettingsIgnored, SettingChanged
+from holdfast.telemetry.flow_events import (
+    BreakerClosed,
+    BreakerOpened,
+    JobsLetGo,
+    QueueSettingsIgnored,
+    RoutesUnheard,
+    SettingChanged,
+)
 from holdfast.telemetry.process_events import (
     IsolateNotStarted,
     ProcessDied,
@@ -388,6 +395,7 @@ Event: TypeAlias = (
     | QueueRetriesStretched
     | QueueRetriesEased
     | QueueSettingsIgnored
+    | RoutesUnheard
     | SettingChanged
     | JobsLetGo
     | BreakerOpened

@@ -16,6 +16,15 @@ class QueueSettingsIgnored:
 
 
 @dataclass(frozen=True, slots=True)
+class RoutesUnheard:
+    """This producer cannot read what operators say of routes, for another reason than that the store is away: jobs go
+    where it was known last."""
+
+    name: ClassVar[str] = "routes.unheard"
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class SettingChanged:
     """Somebody has changed, from this process, what all processes go by: a queue, route, task, tenant, limit or
     breaker."""

@@ -101,6 +101,10 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         WARNING,
         "queue %(queue)s: what the store has of %(settings)s makes no sense, so the defaults hold",
     ),
+    flow_events.RoutesUnheard: (
+        WARNING,
+        "routes that operators have set cannot be read, so jobs go where it was known last: %(error)s",
+    ),
     flow_events.SettingChanged: (INFO, "%(what)s %(which)s: %(said)s, by %(by)s"),
     flow_events.BreakerOpened: (WARNING, "breaker %(breaker)s is open for %(for_s).1f s: its jobs wait"),
     flow_events.BreakerClosed: (INFO, "breaker %(breaker)s is closed: its jobs run again"),

@@ -13,6 +13,9 @@ from holdfast.client.heard_routes import HeardRoutes
 from holdfast.core.errors import StoreBroken, StoreUnavailable
 from holdfast.core.routing import OPERATOR, Rule, parse_rule
 from holdfast.runtime.clock import ManualClock
+from holdfast.telemetry.events import Event
+from holdfast.telemetry.flow_events import RoutesUnheard
+from holdfast.telemetry.hub import Telemetry
 
 SLOW = (parse_rule("a.*", OPERATOR, queue="slow"),)
 FAST = (parse_rule("a.*", OPERATOR, queue="fast"),)
@@ -25,7 +28,10 @@ class Desk:
         self.clock = ManualClock()
         self.questions: list[asyncio.Future[tuple[Rule, ...]]] = []
         self.asked = asyncio.Event()
-        self.heard = HeardRoutes(self, clock=self.clock)  # type: ignore[arg-type]  # it can nothing else
+        self.told: list[Event] = []
+        telemetry = Telemetry()
+        telemetry.attach(self.told.append)
+        self.heard = HeardRoutes(self, clock=self.clock, telemetry=telemetry)  # type: ignore[arg-type]  # no more is asked
 
     async def routes(self) -> tuple[Rule, ...]:
         question: asyncio.Future[tuple[Rule, ...]] = asyncio.get_running_loop().create_future()
@@ -166,12 +172,39 @@ def test_nobody_waits_for_a_store_that_says_nothing(monkeypatch: pytest.MonkeyPa
 
     async def play(desk: Desk) -> None:
         assert not await (await desk.begin())
+        assert desk.questions[0].cancelled(), "the question would keep inserts waiting on its connection"
         assert not await desk.heard.look(), "nor does whoever comes next"
         assert len(desk.questions) == 1, "it has been asked"
-        desk.answer(SLOW)
-        while desk.heard._look is not None:
-            await asyncio.sleep(0)
-        assert desk.queues == ["slow"], "late, but heard"
+
+    at_a_desk(play)
+
+
+def test_a_store_that_goes_on_not_answering_is_asked_more_and_more_seldom() -> None:
+    async def play(desk: Desk) -> None:
+        pauses = []
+        for _ in range(6):
+            await desk.look(StoreUnavailable("away"))
+            pauses.append(desk.heard.due_at - desk.clock.monotonic())
+            desk.clock.advance(pauses[-1])
+        assert pauses == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+        await desk.look(SLOW)
+        desk.clock.advance(1)
+        await desk.look(StoreUnavailable("away"))
+        assert desk.heard.due_at - desk.clock.monotonic() == 1.0
+
+    at_a_desk(play)
+
+
+def test_what_does_not_go_away_by_itself_is_told_once() -> None:
+    async def play(desk: Desk) -> None:
+        for error in (StoreBroken("may not read it"), StoreBroken("may not read it"), StoreUnavailable("away")):
+            await desk.look(error)
+            desk.clock.advance(60)
+        assert desk.told == [RoutesUnheard("may not read it")]
+        await desk.look(SLOW)
+        desk.clock.advance(60)
+        await desk.look(StoreBroken("may not read it"))
+        assert len(desk.told) == 2, "it was mended, and is there again"
 
     at_a_desk(play)
 

@@ -12,6 +12,7 @@ from holdfast.stores.flow import BreakerInfo
 from holdfast.stores.gate_rows import breaker_of, figures_of
 from holdfast.stores.rule_rows import breaker_info
 from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.texts import text_of
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("breakers")
@@ -62,6 +63,6 @@ def breakers(db: sqlite3.Connection, *, now: float) -> list[BreakerInfo]:
     """All of them, by name."""
     return [
         breaker_info(name, breaker_of(recent, open_until, held), figures_of(*said), waiting, now=now)
-        for name, recent, open_until, held, waiting, *said in db.execute(SQL["list"], (MOST_COUNTED,))
-        if isinstance(name, str)
+        for stored, recent, open_until, held, waiting, *said in db.execute(SQL["list"], (MOST_COUNTED,))
+        if (name := text_of(stored)) is not None
     ]

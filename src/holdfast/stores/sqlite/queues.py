@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.core.queue import MOST_SAMPLED, RATES_OVER_S, QueueInfo, QueueRates, QueueSettings, last_priorities
+from holdfast.core.queue_options import NO_QUEUE_OPTIONS
 from holdfast.core.worker import WorkerInfo
 from holdfast.stores.base import Hint
 from holdfast.stores.job_reports import value_of
@@ -17,6 +18,7 @@ from holdfast.stores.rule_rows import queue_words
 from holdfast.stores.sqlite.gates import free_left_to_last, free_reserved
 from holdfast.stores.sqlite.rules import record_change
 from holdfast.stores.sqlite.statements import load
+from holdfast.stores.sqlite.texts import text_of
 from holdfast.stores.sqlite.transaction import Tx
 
 SQL = load("queues")
@@ -26,7 +28,14 @@ def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[s
     """Replace a queue's settings, or only some of them; gates follow at the next insert or claim."""
     before = queue_settings(tx.db).get(queue, QueueSettings())
     settings = changed(before, settings, only)
-    tx.db.execute(SQL["set"], (queue, *to_row(settings)))
+    if settings == before == QueueSettings() and not before.ignored:
+        return  # nothing is said of it, and a slip of the pen makes no queue
+    *row, concurrency, retry_budget, bypass_priority = to_row(settings)
+    tx.db.execute(SQL["set"], (queue, *row))
+    if settings.options == NO_QUEUE_OPTIONS:
+        tx.db.execute(SQL["drop_options"], (queue,))
+    else:
+        tx.db.execute(SQL["set_options"], (queue, concurrency, retry_budget, bypass_priority))
     record_change(tx, by=by, what="queue", name=queue, before=queue_words(before), after=queue_words(settings))
     if settings.paused:
         free_reserved(tx, queue)
@@ -37,7 +46,8 @@ def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[s
 
 def queue_settings(db: sqlite3.Connection) -> dict[str, QueueSettings]:
     """Every queue that has settings or has ever had a job."""
-    return {row[0]: from_row(*row[1:]) for row in db.execute(SQL["settings"]) if isinstance(row[0], str)}
+    rows = [(text_of(name), *row) for name, *row in db.execute(SQL["settings"])]
+    return {name: from_row(*row) for name, *row in rows if name is not None}
 
 
 def list_queues(db: sqlite3.Connection, *, now: float) -> list[QueueInfo]:

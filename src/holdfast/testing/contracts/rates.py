@@ -254,8 +254,8 @@ async def check_whatever_ends_a_turn_gives_it_to_the_next(store: Store) -> None:
     assert await drain(store, worker, ELSEWHERE) == []
     await serve(store)
     await store.cancel_jobs([waiting], reason="not needed")
-    assert (await store.serve_gates(limit=PLENTY)).unparked == 1, "at once"
-    assert [job.id for job in await drain(store, worker, ELSEWHERE)] == [next_one]
+    await store.serve_gates(limit=PLENTY)
+    assert [job.id for job in await drain(store, worker, ELSEWHERE)] == [next_one], "it is looked at without a delay"
     assert await use(store, AT_POST) == (0, 0)
 
 

@@ -1,8 +1,12 @@
 -- What only code and settings could say, operators can say as well: options of queues, figures of breakers, and routes.
 -- NULL: nothing is said, and what each process is configured with holds.
-ALTER TABLE queue_setting ADD COLUMN concurrency INTEGER;
-ALTER TABLE queue_setting ADD COLUMN retry_budget REAL;
-ALTER TABLE queue_setting ADD COLUMN bypass_priority INTEGER;
+-- A table of its own: a program of an earlier version that is still running replaces whole rows of `queue_setting`.
+CREATE TABLE queue_option (
+    queue            TEXT PRIMARY KEY,
+    concurrency      INTEGER,
+    retry_budget     REAL,
+    bypass_priority  INTEGER
+) WITHOUT ROWID;
 
 CREATE TABLE breaker_setting (
     name        TEXT PRIMARY KEY,

@@ -29,7 +29,7 @@ SELECT DISTINCT queue, priority FROM (
     WHERE s.kind = 'rate' AND s.key = ?1 AND NOT coalesce(s.kept_at BETWEEN ?2 AND ?3, false) AND r.losses < 2 LIMIT 100)
 
 -- name: weights
-SELECT paused, high, low, weight, weights FROM queue_setting WHERE queue = ?
+SELECT paused, high, low, weight, CAST(weights AS BLOB) FROM queue_setting WHERE queue = ?
 
 -- name: place
 SELECT seq, job_id FROM parked WHERE reason = ? AND key = ? AND queue = ? AND priority = ? ORDER BY line, seq LIMIT 1

@@ -1,18 +1,24 @@
--- Settings of queues and what is known of their depth.
+-- Settings of queues and what is known of their depth. What may be text that nobody can read is asked for as bytes.
 
 -- name: settings
-SELECT d.queue, s.paused, s.high, s.low, coalesce(s.weight, 1.0), s.weights, s.high_age_s, s.low_age_s, s.draining,
-       s.concurrency, s.retry_budget, s.bypass_priority
-FROM depth d LEFT JOIN queue_setting s USING (queue)
-UNION
-SELECT s.queue, s.paused, s.high, s.low, s.weight, s.weights, s.high_age_s, s.low_age_s, s.draining,
-       s.concurrency, s.retry_budget, s.bypass_priority
-FROM queue_setting s
+SELECT CAST(n.queue AS BLOB), s.paused, s.high, s.low, coalesce(s.weight, 1.0), CAST(s.weights AS BLOB),
+       s.high_age_s, s.low_age_s, s.draining,
+       CASE typeof(o.concurrency) WHEN 'text' THEN CAST(o.concurrency AS BLOB) ELSE o.concurrency END,
+       CASE typeof(o.retry_budget) WHEN 'text' THEN CAST(o.retry_budget AS BLOB) ELSE o.retry_budget END,
+       CASE typeof(o.bypass_priority) WHEN 'text' THEN CAST(o.bypass_priority AS BLOB) ELSE o.bypass_priority END
+FROM (SELECT queue FROM depth UNION SELECT queue FROM queue_setting UNION SELECT queue FROM queue_option) n
+LEFT JOIN queue_setting s ON s.queue = n.queue LEFT JOIN queue_option o ON o.queue = n.queue
+WHERE typeof(n.queue) = 'text'
 
 -- name: set
-INSERT OR REPLACE INTO queue_setting (queue, paused, high, low, weight, weights, high_age_s, low_age_s, draining,
-                                      concurrency, retry_budget, bypass_priority)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO queue_setting (queue, paused, high, low, weight, weights, high_age_s, low_age_s, draining)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: set_options
+INSERT OR REPLACE INTO queue_option (queue, concurrency, retry_budget, bypass_priority) VALUES (?, ?, ?, ?)
+
+-- name: drop_options
+DELETE FROM queue_option WHERE queue = ?
 
 -- name: depths
 SELECT queue, priority, count(*), min(entered_at) FROM ready GROUP BY queue, priority
