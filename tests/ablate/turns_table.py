@@ -10,7 +10,7 @@ POSTGRES = "src/holdfast/stores/postgres/"
 MIGRATION = POSTGRES + "migrations/0014_fair_lines.sql"
 ON_SQLITE = ("tests/contract/test_sqlite.py", "-k", "memory and (rates or gates)")
 ON_POSTGRES = ("tests/contract/test_postgres.py", "-k", "rates or gates")
-LAPSING = ("tests/contract/test_turns_clock.py",)
+OVERDUE = ("tests/contract/test_turns_clock.py",)
 
 OF_TURNS = (
     Ablation(
@@ -25,8 +25,8 @@ OF_TURNS = (
         "P9",
         "turns: a token is left to who was let go for it",
         CORE,
-        "kept = 0 if has_turn else usage.held.get(place, 0)",
-        "kept = 0",
+        "meant = 0 if has_turn else _meant_for_turns(usage, place, gate.pace)",
+        "meant = 0",
         ON_SQLITE,
     ),
     Ablation(
@@ -39,35 +39,75 @@ OF_TURNS = (
     ),
     Ablation(
         "P9",
-        "turns: somebody looks again when turns have lapsed",
+        "turns: somebody looks again when they are overdue",
         CORE,
-        "until = min(until, lapsed_at) if kept < gate.pace.burst else lapsed_at",
+        "until = min(until, overdue_at) if meant < gate.pace.burst else overdue_at",
         "pass",
-        LAPSING,
+        OVERDUE,
     ),
     Ablation(
         "P9",
-        "SQLite: a turn lapses",
+        "turns: where several may begin at once a token is left to whoever comes late",
+        CORE,
+        "min(usage.overdue.get(place, 0), pace.burst // 2)",
+        "0",
+        OVERDUE,
+    ),
+    Ablation(
+        "P9",
+        "SQLite: a turn is overdue after a moment",
         SQLITE + "gates.py",
-        '                tx.db.execute(SQL["lapse"], (place.key, tx.now - TURN_KEPT_S))\n',
-        "",
-        LAPSING,
+        "usage.held[place], usage.overdue[place] = fresh, turns - fresh",
+        "usage.held[place] = turns",
+        OVERDUE,
     ),
     Ablation(
         "P9",
-        "SQLite: a turn that has lapsed is no turn at the claim",
-        SQLITE + "sql/gates.sql",
-        " AND (kind != 'rate' OR kept_at >= ?2)",
-        " AND ?2",
-        LAPSING,
-    ),
-    Ablation(
-        "P9",
-        "PostgreSQL: a turn lapses",
+        "PostgreSQL: a turn is overdue after a moment",
         MIGRATION,
-        "s.kept_at < _now - interval '5 seconds'",
-        "s.kept_at < _now - interval '1 day'",
-        LAPSING,
+        "BETWEEN _now - interval '0.1 second'",
+        "BETWEEN _now - interval '1 day'",
+        OVERDUE,
+    ),
+    Ablation(
+        "P9",
+        "SQLite: a queue with a turn that it does not use gets no other",
+        SQLITE + "lines.py",
+        "    if place.barrier is not Barrier.RATE:",
+        "    if True:",
+        OVERDUE,
+    ),
+    Ablation(
+        "P9",
+        "PostgreSQL: a queue with a turn that it does not use gets no other",
+        POSTGRES + "serving.py",
+        "    if place.barrier is not Barrier.RATE:",
+        "    if True:",
+        OVERDUE,
+    ),
+    Ablation(
+        "P9",
+        "SQLite: one who must run alone keeps none of its queue waiting",
+        SQLITE + "sql/lines.sql",
+        " AND r.losses < 2 LIMIT 100",
+        " LIMIT 100",
+        OVERDUE,
+    ),
+    Ablation(
+        "P9",
+        "PostgreSQL: one who must run alone keeps none of its queue waiting",
+        POSTGRES + "sql/serving.sql",
+        " AND r.losses < 2 LIMIT 100",
+        " LIMIT 100",
+        OVERDUE,
+    ),
+    Ablation(
+        "gates",
+        "SQLite: whoever ends with a turn tells those who wait there",
+        SQLITE + "sql/end_jobs.sql",
+        "IN ('limit', 'rate', 'breaker')",
+        "IN ('limit', 'breaker')",
+        ON_SQLITE,
     ),
     Ablation(
         "gates",
@@ -80,9 +120,9 @@ OF_TURNS = (
     Ablation(
         "gates",
         "PostgreSQL: a turn is used by its claim",
-        POSTGRES + "passing.py",
-        "    if turns:\n",
-        "    if False:\n",
+        MIGRATION,
+        "IF EXISTS (SELECT 1 FROM holdfast.slot s WHERE s.job_id = ANY (_leased) AND s.kind = 'rate') THEN",
+        "IF false THEN",
         ON_POSTGRES,
     ),
     Ablation(
@@ -97,8 +137,8 @@ OF_TURNS = (
         "P9",
         "PostgreSQL: those who come last keep nobody out of a rate",
         MIGRATION,
-        "CASE WHEN s.weight = 0 THEN false WHEN s.weights IS NULL THEN true",
-        "CASE WHEN true THEN true WHEN s.weights IS NULL THEN true",
+        "AND (s.weight = 0 OR holdfast.comes_last(_priority, s.weights))",
+        "AND false",
         ON_POSTGRES,
     ),
 )
