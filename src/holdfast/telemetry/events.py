@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, get_args
 
 from holdfast.core.job import JobId, WorkerId
-from holdfast.telemetry.flow_events import (
-    BreakerClosed,
-    BreakerOpened,
-    JobsLetGo,
-    QueueSettingsIgnored,
-    RoutesUnheard,
-    SettingChanged,
-)
+from holdfast.telemetry.flow_events import FlowEvent
 from holdfast.telemetry.process_events import (
     IsolateNotStarted,
     ProcessDied,
@@ -394,12 +387,7 @@ Event: TypeAlias = (
     | QueueRefused
     | QueueRetriesStretched
     | QueueRetriesEased
-    | QueueSettingsIgnored
-    | RoutesUnheard
-    | SettingChanged
-    | JobsLetGo
-    | BreakerOpened
-    | BreakerClosed
+    | FlowEvent
     | ClockDisagrees
     | ServiceCrashed
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +59,6 @@ class BreakerClosed:
 
     name: ClassVar[str] = "breaker.closed"
     breaker: str
+
+
+FlowEvent: TypeAlias = QueueSettingsIgnored | RoutesUnheard | SettingChanged | JobsLetGo | BreakerOpened | BreakerClosed
