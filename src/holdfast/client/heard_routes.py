@@ -18,7 +18,7 @@ from holdfast.client.placing import NO_PATTERNS, Patterns
 from holdfast.core.errors import HoldfastError, StoreUnavailable
 from holdfast.runtime.clock import Clock
 from holdfast.stores.routes import RouteStore
-from holdfast.telemetry.flow_events import RoutesUnheard
+from holdfast.telemetry.flow_events import RouteUnheard
 from holdfast.telemetry.hub import Telemetry
 
 FRESH_S: Final = 1.0
@@ -106,7 +106,7 @@ class HeardRoutes:
         """What does not go away by itself is told, once; jobs go where it was known last."""
         if str(error) != self._said:
             self._said = str(error)
-            self._telemetry.emit(RoutesUnheard(self._said))
+            self._telemetry.emit(RouteUnheard(self._said))
 
 
 class _Look:

@@ -16,11 +16,11 @@ class QueueSettingsIgnored:
 
 
 @dataclass(frozen=True, slots=True)
-class RoutesUnheard:
+class RouteUnheard:
     """This producer cannot read what operators say of routes, for another reason than that the store is away: jobs go
     where it was known last."""
 
-    name: ClassVar[str] = "routes.unheard"
+    name: ClassVar[str] = "route.unheard"
     error: str
 
 
@@ -61,4 +61,4 @@ class BreakerClosed:
     breaker: str
 
 
-FlowEvent: TypeAlias = QueueSettingsIgnored | RoutesUnheard | SettingChanged | JobsLetGo | BreakerOpened | BreakerClosed
+FlowEvent: TypeAlias = QueueSettingsIgnored | RouteUnheard | SettingChanged | JobsLetGo | BreakerOpened | BreakerClosed

@@ -101,7 +101,7 @@ _LINES: dict[type[Event], tuple[int, str]] = {
         WARNING,
         "queue %(queue)s: what the store has of %(settings)s makes no sense, so the defaults hold",
     ),
-    flow_events.RoutesUnheard: (
+    flow_events.RouteUnheard: (
         WARNING,
         "routes that operators have set cannot be read, so jobs go where it was known last: %(error)s",
     ),

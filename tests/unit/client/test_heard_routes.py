@@ -14,7 +14,7 @@ from holdfast.core.errors import StoreBroken, StoreUnavailable
 from holdfast.core.routing import OPERATOR, Rule, parse_rule
 from holdfast.runtime.clock import ManualClock
 from holdfast.telemetry.events import Event
-from holdfast.telemetry.flow_events import RoutesUnheard
+from holdfast.telemetry.flow_events import RouteUnheard
 from holdfast.telemetry.hub import Telemetry
 
 SLOW = (parse_rule("a.*", OPERATOR, queue="slow"),)
@@ -200,7 +200,7 @@ def test_what_does_not_go_away_by_itself_is_told_once() -> None:
         for error in (StoreBroken("may not read it"), StoreBroken("may not read it"), StoreUnavailable("away")):
             await desk.look(error)
             desk.clock.advance(60)
-        assert desk.told == [RoutesUnheard("may not read it")]
+        assert desk.told == [RouteUnheard("may not read it")]
         await desk.look(SLOW)
         desk.clock.advance(60)
         await desk.look(StoreBroken("may not read it"))

@@ -25,7 +25,7 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize("kind", EVENTS)
 def test_an_event_is_noun_dot_verb_and_documented(kind: type[Event]) -> None:
-    nouns = "job|worker|process|isolate|lead|store|transport|queue|clock|service|setting|breaker"
+    nouns = "job|worker|process|isolate|lead|store|transport|queue|clock|service|setting|breaker|route"
     assert re.fullmatch(rf"({nouns})\.[a-z]+(_[a-z]+)?", kind.name)
     noun = kind.name.partition(".")[0]
     assert kind.__name__.lower().startswith(noun)
