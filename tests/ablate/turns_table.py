@@ -105,8 +105,8 @@ OF_TURNS = (
         "gates",
         "SQLite: whoever ends with a turn tells those who wait there",
         SQLITE + "sql/end_jobs.sql",
-        "IN ('limit', 'rate', 'breaker')",
-        "IN ('limit', 'breaker')",
+        "OR reason = 'rate' OR",
+        "OR",
         ON_SQLITE,
     ),
     Ablation(

@@ -352,3 +352,12 @@ def test_a_program_of_an_earlier_version_that_still_runs_leaves_options_alone(tm
             assert (mail.settings.paused, mail.settings.options) == (True, QueueOptions(concurrency=3))
 
     asyncio.run(run())
+
+
+@scene
+async def test_taking_back_what_nobody_has_said_makes_no_queue() -> None:
+    async with Holdfast(":memory:") as hf:
+        await hf.queues.set_options("full", concurrency=3)
+        with pytest.raises(InvalidOptions, match="did you mean 'full'"):
+            await hf.queues.clear_options("fulll")
+        assert [queue.name for queue in await hf.queues.list()] == ["full"]

@@ -178,6 +178,7 @@ class Queues:
 
     async def clear_options(self, queue: str, *, by: str = "") -> None:
         """What each process is configured with holds again."""
+        await self._refuse_unknown(queue)
         await self._set(queue, "options as configured", by, QueueSettings(), only=OPTION_NAMES)
 
     async def purge(self, queue: str, *, reason: str = "purged", by: str = "") -> int:

@@ -37,8 +37,6 @@ async def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collec
     found = await tx.fetch("queues.setting", queue)
     current = from_row(*found[0]) if found else QueueSettings()
     settings = changed(current, settings, only)
-    if settings == current == QueueSettings() and not current.ignored:
-        return  # nothing is said of it, and a slip of the pen makes no queue
     await tx.fetch("queues.put", queue, *to_row(settings))
     await record_change(tx, by, "queue", queue, queue_words(current), queue_words(settings))
     tx.hints |= Hint.SETTINGS | Hint.READY | Hint.OPENED

@@ -28,8 +28,6 @@ def set_queue(tx: Tx, queue: str, settings: QueueSettings, *, only: Collection[s
     """Replace a queue's settings, or only some of them; gates follow at the next insert or claim."""
     before = queue_settings(tx.db).get(queue, QueueSettings())
     settings = changed(before, settings, only)
-    if settings == before == QueueSettings() and not before.ignored:
-        return  # nothing is said of it, and a slip of the pen makes no queue
     *row, concurrency, retry_budget, bypass_priority = to_row(settings)
     tx.db.execute(SQL["set"], (queue, *row))
     if settings.options == NO_QUEUE_OPTIONS:

@@ -54,14 +54,6 @@ async def check_settings_are_kept(store: Store) -> None:
     assert (await store.queue_settings())["mail"] == QueueSettings(), "settings are replaced as a whole"
 
 
-async def check_taking_back_what_nobody_has_said_makes_no_queue(store: Store) -> None:
-    await store.set_queue("fulll", QueueSettings(), only=OPTION_NAMES)
-    assert "fulll" not in await store.queue_settings()
-    await store.set_queue("mail", QueueSettings(options=QueueOptions(concurrency=3)), only=("concurrency",))
-    await store.set_queue("mail", QueueSettings(), only=OPTION_NAMES)
-    assert (await store.queue_settings())["mail"] == QueueSettings(), "of this one something was said"
-
-
 async def check_weights_of_priorities_are_said_one_by_one(store: Store) -> None:
     def share(**weights: float) -> Coroutine[None, None, None]:
         return store.set_queue("mail", QueueSettings(weights=weights), only=("weights",))

@@ -12,7 +12,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: attached
 -- Whether anything in the store can be attached to an ending at all; usually not, and then the rest is skipped.
 SELECT EXISTS (SELECT 1 FROM expiry), EXISTS (SELECT 1 FROM slot), EXISTS (SELECT 1 FROM member),
-       EXISTS (SELECT 1 FROM parked WHERE reason IN ('limit', 'rate', 'breaker'))
+       EXISTS (SELECT 1 FROM parked WHERE reason = 'limit' OR reason = 'rate' OR reason = 'breaker')
 
 -- name: drop_expiry
 DELETE FROM expiry WHERE job_id = ?
