@@ -7,8 +7,10 @@ from tests.contract.by_hand import Played
 from holdfast.core.fairness import Lane
 from holdfast.core.gates import TURN_KEPT_S, Barrier, Place, RateGate
 from holdfast.core.job import JobId
+from holdfast.core.queue import QueueSettings
 from holdfast.core.rate import Pace
 from holdfast.core.state import State
+from holdfast.core.turns import LANES_AT_ONCE
 from holdfast.runtime.clock import ManualClock
 from holdfast.stores.base import Store
 from holdfast.testing.contracts.arrange import LANE, PLENTY, a_job, drain, enlist, insert, start, state, states
@@ -103,5 +105,64 @@ def test_one_who_must_run_alone_keeps_none_of_its_lane_waiting(play: Played) -> 
         await store.serve_gates(limit=PLENTY)
         claimed = await store.claim_jobs(worker, {BUSY: PLENTY}, deadline_s=60.0)
         assert [job.id for job in claimed.jobs] == [other], "no worker can be alone yet, and the others go on"
+
+    play(scenario)
+
+
+def test_who_ends_with_a_turn_that_is_overdue_lets_nobody_begin_without_a_token(play: Played) -> None:
+    async def scenario(store: Store, clock: ManualClock) -> None:
+        await start(store, gates=(ONE,))
+        worker = await enlist(store)
+        expires_at = await store.now() + 30.0
+        [late] = await insert(store, a_job(gates=(ONE,), expires_at=expires_at))
+        assert await drain(store, worker) == []
+        clock.advance(20.0)
+        await store.serve_gates(limit=PLENTY)
+        clock.advance(1.0)
+        await start(store, gates=(ONE,), queue=IDLE.queue)
+        clock.advance(10.0)
+        await insert(store, *(a_job(gates=(ONE,)) for _ in range(3)))
+        assert await drain(store, worker) == [], "the token is used"
+        assert await state(store, late) is State.CANCELLED
+
+    play(scenario)
+
+
+def test_those_who_come_last_are_not_let_go_in_vain(play: Played) -> None:
+    async def scenario(store: Store, clock: ManualClock) -> None:
+        await store.set_queue(IDLE.queue, QueueSettings(weight=0.0), only=("weight",))
+        for _ in range(2):
+            await start(store, gates=(TWO,))
+        busy = await _in_line(store, TWO, BUSY, 2)
+        last = await _in_line(store, TWO, IDLE, 1)
+        clock.advance(20.0)
+        await store.serve_gates(limit=PLENTY)
+        clock.advance(40.0)
+        served = await store.serve_gates(limit=PLENTY)
+        assert await states(store, *busy, *last) == [State.READY, State.PARKED, State.PARKED]
+        assert served.next_due_in_s is not None
+        assert served.next_due_in_s >= 1.0, "nobody is let go and waits again all the time"
+
+    play(scenario)
+
+
+def test_many_queues_that_do_not_use_their_turns_hide_no_other_one(play: Played) -> None:
+    lanes = [Lane(f"busy-{n}", LANE.priority) for n in range(LANES_AT_ONCE + 20)]
+    gate = RateGate("post", Pace(1, 0.1, 2 * len(lanes)))
+
+    async def scenario(store: Store, clock: ManualClock) -> None:
+        worker = await enlist(store)
+        await insert(store, *(a_job(gates=(gate,)) for _ in range(gate.pace.burst)))
+        assert len(await drain(store, worker)) == gate.pace.burst
+        for _ in range(6):
+            await insert(store, *(a_job(gates=(gate,), queue=lane.queue) for lane in lanes))
+        [first, second] = await insert(store, *(a_job(gates=(gate,), queue=IDLE.queue) for _ in range(2)))
+        assert await drain(store, worker, *lanes, IDLE) == []
+        begun: list[JobId] = []
+        for _ in range(40):
+            clock.advance(2 * TURN_KEPT_S)
+            await store.serve_gates(limit=PLENTY)
+            begun += await _claimed(store, IDLE)
+        assert begun == [first, second]
 
     play(scenario)

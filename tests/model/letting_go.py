@@ -30,10 +30,10 @@ def _let_go_from(model: Model, place: Place, most: int) -> tuple[int, int, float
     untold = False
     usage = model.flow.usage(model.now)
     busy = model.busy_lanes(place)
-    again_at: float | None = None
+    passed_over = any(job.lane in busy and model.keeps(job) for job in model.jobs.values() if job.at == place)
+    again_at = model.now + AGAIN_S if passed_over else None
     for job in sorted((job for job in model.jobs.values() if job.at == place), key=model.turn):
-        if job.lane in busy and model.keeps(job):
-            again_at = model.now + AGAIN_S
+        if passed_over and job.lane in busy | model.last and model.keeps(job):
             continue
         if unparked + moved >= most:
             return unparked, moved, model.now

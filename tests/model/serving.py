@@ -42,8 +42,7 @@ def follow(
         for older, younger in pairwise(line):
             assert not stayed[older.new.id] or stayed[younger.new.id], (place, "not the oldest", older, younger)
     for at, line in _by(simple, lambda job: job.at).items():
-        behind = model.last | (set() if at is None else model.busy_lanes(at))
-        if any(stayed[job.new.id] and model.keeps(job) and job.lane not in behind for job in line):
+        if any(stayed[job.new.id] and model.keeps(job) and job.lane not in model.last for job in line):
             early = [job for job in line if job.lane in model.last and model.keeps(job) and not stayed[job.new.id]]
             assert not early, (at, "others wait who do not come last", early)
     places = {job.new.id: job.at for job in waiting}

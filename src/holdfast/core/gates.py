@@ -212,6 +212,12 @@ def kept_slots(candidate: Candidate, slots: Iterable[Place], *, comes_last: bool
     return tuple(place for place in slots if place.barrier is Barrier.LIMIT and place.key in replacing)
 
 
+def give_back(usage: Usage, place: Place) -> None:
+    """One slot less is taken there; of turns at a rate, one that is overdue where there are such."""
+    taken = usage.overdue if usage.overdue.get(place) else usage.held
+    taken[place] = max(0, taken.get(place, 0) - 1)
+
+
 def turns_used(candidate: Candidate, usage: Usage) -> list[tuple[Place, float]]:
     """The turns at rates that were kept for one who runs now, and when the next token is there for those who wait."""
     kept = {place: usage.now for place in candidate.has if place.barrier is Barrier.RATE}
@@ -284,9 +290,8 @@ def _admit(candidate: Candidate, usage: Usage, *, letting_go: bool) -> Admission
         usage.held[place] = usage.held.get(place, 0) + 1
     for gate in spends:
         usage.full_at[gate.key] = spend(usage.full_at.get(gate.key), usage.now, gate.pace)
-        if (place := _place(gate)) in candidate.has:  # its turn is used
-            kept = usage.overdue if usage.overdue.get(place) else usage.held
-            kept[place] = max(0, kept.get(place, 0) - 1)
+        if (place := _place(gate)) in candidate.has:
+            give_back(usage, place)  # its turn is used
     return Passed(tuple(takes), tuple([gate.key for gate in spends]) if spends else ())
 
 

@@ -116,7 +116,7 @@ WHERE p.job_id = ANY (ARRAY[t.job_id]) AND t.line > s.line
 -- wait.
 SELECT DISTINCT queue, priority FROM (
     SELECT r.queue, r.priority FROM holdfast.slot s JOIN holdfast.ready r ON r.job_id = ANY (ARRAY[s.job_id])
-    WHERE s.key = $1 AND s.kind = 'rate' AND (s.kept_at BETWEEN $2 AND $3) IS NOT TRUE AND r.losses < 2 LIMIT 100) t
+    WHERE s.key = $1 AND s.kind = 'rate' AND (s.kept_at BETWEEN $2 AND $3) IS NOT TRUE AND r.losses < 2 LIMIT 1000) t
 
 -- name: clock
 SELECT due, reached FROM holdfast.turn WHERE kind = $1 AND key = $2 AND queue = '' AND priority = -1

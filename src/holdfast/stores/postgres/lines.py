@@ -158,6 +158,8 @@ def judge(
         {CLOCK: clock, **{lane: each.remembered for lane, each in lanes.items()}},
     )
     passed_over = [lane for lane in busy if lane in lanes and turns.share(lane)]
+    if passed_over:  # they wait, and so those of weight 0 have to
+        passed_over += [lane for lane in lanes if turns.share(lane) == 0]
     for lane in passed_over:
         turns.leave(lane)
     until = _go_along(place, turns, lanes, held, line, limit=limit)

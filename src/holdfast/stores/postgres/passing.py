@@ -19,6 +19,7 @@ from holdfast.core.gates import (
     Skipped,
     Waits,
     admit,
+    give_back,
     size_of,
     turns_used,
 )
@@ -65,7 +66,7 @@ async def take(tx: Tx, worker: WorkerId, rows: Sequence[Record]) -> list[Claimed
     if over:  # they are about to end, and those behind them may go
         await free_slots(tx, over)
         for place in (place for job_id in over for place in held.slots[job_id]):
-            held.usage.held[place] -= 1
+            give_back(held.usage, place)
             if place.barrier is Barrier.LIMIT:
                 held.counts[place.key] = held.counts.get(place.key, 0) - 1
     if expired:

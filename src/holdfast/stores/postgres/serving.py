@@ -147,16 +147,17 @@ async def _serve_some(tx: Tx, places: Sequence[Place], limit: int, tenanted: set
     await tx.fetch("rules.still")  # else somebody is judged by what is not said any more, and nobody looks at him again
     rules = await read_rules(tx)
     many = min(limit, _WAITERS)
-    preview = [candidate_of(row) for row in await tx.fetch("serving.preview", *columns_of(places), many, LANES_AT_ONCE)]
+    busy = {place: await _busy_lanes(tx, place) for place in places if place.barrier is Barrier.RATE}
+    lanes = LANES_AT_ONCE + max(map(len, busy.values()), default=0)  # those are looked at beside the others
+    preview = [candidate_of(row) for row in await tx.fetch("serving.preview", *columns_of(places), many, lanes)]
     held = await hold(tx, places_for(preview, rules) | set(places), [], rules)
     line = Outcome()
     for place in places:
-        waiters = await tx.fetch("serving.line", *place, many, LANES_AT_ONCE)
+        waiters = await tx.fetch("serving.line", *place, many, lanes)
         tenanted.update(row["queue"] for row in waiters if row["tag"])
         clock = await tx.fetch("serving.clock", *place) if len({_lane_of(row) for row in waiters}) > 1 else ()
         known = remembered_of(*clock[0]) if clock else NOTHING
-        busy = await _busy_lanes(tx, place)
-        line.due[place] = judge(place, waiters, known, held, line, limit=limit, busy=busy)
+        line.due[place] = judge(place, waiters, known, held, line, limit=limit, busy=busy.get(place, ()))
     again = {place for place, at in line.due.items() if at == held.usage.now}
     await keep_out(tx, held, (verdict for _, verdict in line.moved))
     await _write(tx, line, again, rules)
@@ -165,8 +166,6 @@ async def _serve_some(tx: Tx, places: Sequence[Place], limit: int, tenanted: set
 
 async def _busy_lanes(tx: Tx, place: Place) -> set[Lane]:
     """Nobody has come for whom was let go of them: all who would run his job are busy."""
-    if place.barrier is not Barrier.RATE:
-        return set()
     between = map(moment, fresh_turns(tx.now.timestamp()))
     return {Lane._make(row) for row in await tx.fetch("serving.overdue_lanes", place.key, *between)}
 

@@ -120,6 +120,8 @@ class Line:
         rows = tx.db.execute(SQL["lanes"], place).fetchall()
         busy = _busy_lanes(tx, place)
         coming = [row for row in rows if row[:2] not in busy or not share_of(Lane(*row[:2]))]
+        if len(coming) < len(rows):  # these wait, and so those of weight 0 have to
+            coming = [row for row in coming if share_of(Lane(*row[:2])) != 0]
         self.passed_over = len(rows) - len(coming)
         """Lanes that have a turn already and do not use it: they get no other one meanwhile."""
         rows = coming

@@ -26,7 +26,7 @@ WHERE l.queue IS NOT NULL
 -- need not wait.
 SELECT DISTINCT queue, priority FROM (
     SELECT r.queue, r.priority FROM slot s CROSS JOIN ready r ON r.job_id = s.job_id
-    WHERE s.kind = 'rate' AND s.key = ?1 AND NOT coalesce(s.kept_at BETWEEN ?2 AND ?3, false) AND r.losses < 2 LIMIT 100)
+    WHERE s.kind = 'rate' AND s.key = ?1 AND NOT coalesce(s.kept_at BETWEEN ?2 AND ?3, false) AND r.losses < 2 LIMIT 1000)
 
 -- name: weights
 SELECT paused, high, low, weight, CAST(weights AS BLOB) FROM queue_setting WHERE queue = ?
