@@ -171,9 +171,11 @@ async def test_after_a_suspect_ordinary_work_gets_as_much_time(tmp_path: Path) -
     clock, database = ManualClock(), tmp_path / "h.db"
     hf = Holdfast(url_of(database), clock=clock, lease_s=3600, poll_s=0.05)
     ran: list[str] = []
+    there_is_other_work = asyncio.Event()  # else one suspect follows the other at once
 
     @hf.task(name="suspect", timeout=None)
     async def suspect() -> None:
+        await there_is_other_work.wait()
         clock.advance(10)  # as long as it takes
         ran.append("suspect")
 
@@ -188,7 +190,9 @@ async def test_after_a_suspect_ordinary_work_gets_as_much_time(tmp_path: Path) -
         async with hf.worker():
             await heard.next(JobStarted)
             for _ in range(ORDINARY):
-                await (await ordinary.enqueue()).result(timeout=PATIENCE_S)
+                handle = await ordinary.enqueue()
+                there_is_other_work.set()
+                await handle.result(timeout=PATIENCE_S)
             assert ran == ["suspect"] + ["ordinary"] * ORDINARY
             clock.advance(10)
             for job in suspects:
