@@ -38,6 +38,8 @@ from holdfast.worker.slots import Slots
 _GATHER_S = 0.002
 _HINTS_EVERY_S = 0.02
 _SETTINGS_EVERY_S = 1.0
+#: Threads that hang do so for long: meanwhile others claim, who have some.
+_AFTER_OTHERS_S = 1.0
 _RENEWAL_S = 0.1
 _LIGHTEST = 1e-6
 _PARKED_EVERY_S = 2.0
@@ -120,6 +122,7 @@ class Fetcher(Service):
         """The last job ran alone, and no other has come since."""
         self._patience_s = _PATIENCE_S
         self._parked_at_s = float("-inf")
+        self._after_others_s = float("-inf")
         self.claiming = False
         slots.on_room = self.wake
 
@@ -131,6 +134,10 @@ class Fetcher(Service):
             if hint & Hint.SETTINGS and hint is not Hint.ANYTHING:
                 self._settings_at_s = float("-inf")
             self.wake()
+
+    def let_others_go_first(self) -> None:
+        """What was claimed could not begin here: whoever else serves it is to have it, which is given back just now."""
+        self._after_others_s = self._clock.monotonic() + _AFTER_OTHERS_S
 
     def _came(self) -> None:
         """Announcements by themselves; also while nothing more can begin here, since a connection may still wait."""
@@ -154,6 +161,9 @@ class Fetcher(Service):
             elif self._slots.taken and self._slots.free * 4 < self._slots.size:
                 await self._slots.wait(self._slots.size // 4, at_most_s=_GATHER_S)
             if self.stopping.is_set() or not self._slots.free:
+                continue
+            if (left_s := self._after_others_s - self._clock.monotonic()) > 0:
+                await self.pause(left_s)
                 continue
             try:
                 if self._solitude is Solitude.ALWAYS:

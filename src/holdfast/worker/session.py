@@ -255,6 +255,8 @@ class Session:
                     await self._settler.hand_in(settlement, run.mark)
                 handed_in = True
         finally:
+            if run.interruption is Interruption.NO_THREAD:
+                self._fetcher.let_others_go_first()
             self._slots.give_back(run.job.queue)
             self._done += 1
             if not handed_in:
