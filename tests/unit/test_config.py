@@ -86,10 +86,10 @@ def test_a_text_names_queues_with_commas_and_a_list_names_them_one_by_one(here: 
     (here / "holdfast.toml").write_text('queues = ["mail", "images"]\n')
     assert Config.load(environ={}).queues == ("mail", "images")
     assert Config(queues=["mail"]).queues == ("mail",)  # type: ignore[arg-type]
-    assert Config(queues=["mail", "mail"]).queues == ("mail",)  # type: ignore[arg-type]
+    assert Config(queues=["mail", "mail"]).queues == ("mail",)  # type: ignore[arg-type]  # a list is taken, too
     for two in (["mail", "mail=3"], ["mail=1", "mail=3"]):
         with pytest.raises(ConfigError, match=r"setting queues \(argument queues\): queue 'mail' was given twice"):
-            Config(queues=two)  # type: ignore[arg-type]
+            Config(queues=two)  # type: ignore[arg-type]  # a list is taken, too
 
 
 @pytest.mark.parametrize(

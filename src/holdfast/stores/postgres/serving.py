@@ -1,7 +1,7 @@
 """Looks after those who wait at gates that are due: whoever may pass is let go, each in its turn (`core.turns`).
 
-A slot goes with the one who is let go, so that nobody who comes later overtakes him (decision 0006); tokens and probes
-are taken at the claim. A few gates at a time, each time in a short transaction.
+A slot goes with the one who is let go, so that nobody who comes later overtakes him (decision 0006), and a turn at a
+rate (decision 0107); tokens and probes are taken at the claim. A few gates at a time, each time in a short transaction.
 """
 
 from __future__ import annotations

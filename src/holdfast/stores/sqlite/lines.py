@@ -123,7 +123,7 @@ class Line:
         if len(coming) < len(rows):  # these wait, and so those of weight 0 have to
             coming = [row for row in coming if share_of(Lane(*row[:2])) != 0]
         self.passed_over = len(rows) - len(coming)
-        """Lanes that have a turn already and do not use it: they get no other one meanwhile."""
+        """Lanes that have a turn already and do not use it, and those of weight 0 because of them."""
         rows = coming
         self.cut = len(rows) > LANES_AT_ONCE
         """Whether there are lanes that are not looked at."""
